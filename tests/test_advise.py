@@ -362,7 +362,7 @@ def test_a_table_gives_a_path_a_row(tmp_path: Path) -> None:
         ("rate_mbps,rtt,weight\n1,20 ms,inf\n", "a number from 0 in weight"),
         ('rate,rtt\n"' + "x" * 200_000 + "\n", "CSV (field larger"),
         ('{"start": {"version": "iperf 3.1"}, ', "JSON as `iperf3 -J` writes it"),
-        ('{"start": {"version": "iperf 3.1"}, "error": "busy"}', "iperf3 says 'busy'"),
+        ('{"start": {"version": "iperf 3.1"}, "error": "busy"}', "iperf3 reports 'busy'"),
         (
             '{"start": {"version": "iperf 3.1"}, "end": {"sum_received": 3}}',
             "end.sum_received.bits_per_second",
@@ -389,7 +389,7 @@ def test_only_regular_files_of_a_bounded_size_are_read(tmp_path: Path) -> None:
     large = tmp_path / "large"
     with large.open("wb") as file:
         file.truncate(sources.MOST_BYTES + 1)
-    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00" * 10)
+    (tmp_path / "binary").write_bytes(b"\xff\x00\xfe" * 10)
     for path, said in (
         (tmp_path / "pipe", "regular file"),
         (Path("/dev/zero"), "regular file"),
@@ -402,12 +402,13 @@ def test_only_regular_files_of_a_bounded_size_are_read(tmp_path: Path) -> None:
             sources.read(path)
 
 
-def test_what_a_source_does_not_say_the_options_do(tmp_path: Path) -> None:
+def test_options_fill_gaps_and_come_before_a_source(tmp_path: Path) -> None:
     (tmp_path / "paths.csv").write_text("rate\n10mbit\n")
     (path,) = sources.read(tmp_path / "paths.csv")
     with pytest.raises(ScenarioError, match="give --rtt"):
         path.question({"rtt": None})
-    assert path.question({"rtt": "20 ms", "rate": "1mbit"}).numbers().rate_bps == 10e6
+    assert path.question({"rtt": "20 ms", "rate": "1mbit"}).numbers().rate_bps == 1e6
+    assert path.question({"rtt": "20 ms", "rate": None}).numbers().rate_bps == 10e6
 
 
 def test_the_points_of_a_range_fill_it_evenly() -> None:

@@ -335,7 +335,7 @@ START = '{"status":"success","data":{"resultType":"vector","result":'
         (START + DEEP, "nested too deeply"),
         (START + "[]}} trailing", "damaged or cut off"),
         (START + "[]}} 7", "an answer of Prometheus'"),
-        (START + "[" + "{}," * 1_500_000 + "{}]}}", "at most 1500000 objects"),
+        (START + "[" + "{}," * 3_000_000 + "{}]}}", "at most 320 MiB of memory"),
         # A page.
         ("# TYPE up gauge\nup 1\n", "there is up"),
         ("# HELP x y\n", "whose names say"),
@@ -507,7 +507,7 @@ def test_a_path_that_is_too_small_or_says_too_little_is_named(tmp_path: Path) ->
     with pytest.raises(ScenarioError, match=r"^lan: buffer: "):
         small.question({"buffer": "1 bdp", "candidates": OURS})
     (rest,) = read(tmp_path, "name,rate\nparis,10mbit\n")
-    with pytest.raises(ScenarioError, match="does not say it of paris; give --rtt"):
+    with pytest.raises(ScenarioError, match="does not give it for paris; give --rtt"):
         rest.question({"candidates": OURS})
 
 

@@ -260,15 +260,8 @@ fn is_printed(text: &str) -> bool {
 
 /// Which text file begins with this.
 fn text(first: &[u8]) -> Option<Kind> {
-    let valid = match std::str::from_utf8(first) {
-        Ok(text) => text,
-        // The beginning may end within a character.
-        Err(error) if error.error_len().is_none() => {
-            std::str::from_utf8(&first[..error.valid_up_to()]).ok()?
-        }
-        Err(_) => return None,
-    };
-    if is_printed(valid) {
+    let valid = crate::text::decode_beginning(first)?;
+    if is_printed(&valid) {
         return Some(Kind::PrintedPackets);
     }
     let numbers = |line: &str| !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit());
@@ -325,6 +318,9 @@ mod tests {
         assert_eq!(kind(b"PAR1 fullpipe.trace PAR1"), Some(Kind::Recording));
         assert_eq!(kind(b"PAR1 colour PAR1"), Some(Kind::OtherParquet));
         assert_eq!(kind(b"1\r\n2\r\n"), Some(Kind::Deliveries));
+        // Windows PowerShell's `>` writes UTF-16 with a byte order mark.
+        assert_eq!(kind(b"\xff\xfe1\0\r\0\n\x002\0"), Some(Kind::Deliveries));
+        assert_eq!(kind(b"\xef\xbb\xbf[path]\n"), Some(Kind::Scenario));
         assert_eq!(kind(br#"{"path": {"rate": "1 Mbit/s"}}"#), Some(Kind::Scenario));
         for unknown in [&b""[..], b"\n", b"hello\n", b"\xff\xfe", b"root:x:0:0:", b"-1\n"] {
             assert_eq!(kind(unknown), None, "{unknown:?}");

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod kind;
+mod text;
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Take};
@@ -31,8 +32,8 @@ pub enum FileError {
         /// What it may have.
         most: u64,
     },
-    /// It is not UTF-8.
-    #[error("cannot be read: it is not UTF-8 text")]
+    /// It is neither UTF-8 nor UTF-16.
+    #[error("cannot be read: it is not UTF-8 or UTF-16 text")]
     NotText,
 }
 
@@ -57,14 +58,14 @@ pub fn open(path: &Path, most: u64) -> Result<Take<File>, FileError> {
     Ok(file.take(size))
 }
 
-/// The text of a regular file of at most `most` bytes.
+/// The text of a regular file of at most `most` bytes, in UTF-8 or UTF-16.
 ///
 /// # Errors
-/// The file cannot be read, is not regular, is too large or is not UTF-8.
+/// The file cannot be read, is not regular, is too large or is not text.
 pub fn read_text(path: &Path, most: u64) -> Result<String, FileError> {
     let mut bytes = Vec::new();
     open(path, most)?.read_to_end(&mut bytes)?;
-    String::from_utf8(bytes).map_err(|_| FileError::NotText)
+    text::decode(bytes)
 }
 
 /// The operating system's sentence without its number.

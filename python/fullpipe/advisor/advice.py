@@ -3,7 +3,7 @@
 import json
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from fullpipe.advisor import candidates, crossings, goals, ranking, recipes, trust
 from fullpipe.advisor.crossings import Crossing
 from fullpipe.advisor.goals import Trial
+from fullpipe.advisor.inputs import Inputs, given_of
 from fullpipe.advisor.question import Question, percent
 from fullpipe.advisor.ranking import Place, Ranking
 from fullpipe.advisor.recipes import Line
@@ -93,6 +94,8 @@ class Advice:
     lines: tuple[Line, ...] = field(default=())
     # Why runs cannot be trusted, a reason for each such run; in the simulator there is none.
     doubts: tuple[str, ...] = ()
+    # Where the fields of the question and the goal come from.
+    inputs: Inputs = field(default_factory=Inputs)
 
     @property
     def ranking(self) -> Ranking:
@@ -146,6 +149,7 @@ class Advice:
             "goal": self.goal,
             "world": self.world,
             "path": path_of(self.question),
+            **self.inputs.to_dict(),
             "notes": list(self.question.notes),
             "seconds": round(self.took_s, 3),
             "trust": self.trust,
@@ -197,10 +201,16 @@ def advise(
     world: str = registry.DEFAULT,
     budget_s: float | None = None,
     seeds: int | None = None,
+    given: Collection[str] | None = None,
+    measured: Collection[str] = (),
+    left_out: Sequence[str] = (),
     watch: Watcher = lambda _doing, _done: None,
     begin: Beginner = lambda _runs, _seconds: None,
 ) -> Advice:
     """Answers a question. Candidates that it does not name are those of this machine's kernel.
+
+    `given` names the fields that the user gave, by default those that differ from their defaults, and
+    `measured` those of a file; all others are assumed. `left_out` is what that file has besides them.
 
     The answer takes about `budget_s` seconds: 5, or as long as it takes if the most `seeds` are given. With
     `seeds` alone it is the same on any machine, however busy.
@@ -212,14 +222,22 @@ def advise(
         raise mistake("budget", budget_s, "seconds above zero, up to a day", "e.g. 5")
     if seeds is not None and not 2 <= seeds <= _MOST_SEEDS:
         raise mistake("seeds", seeds, f"a whole number from 2 to {_MOST_SEEDS}", "e.g. 8")
+    given = given_of(vars(question)) if given is None else given
     question = with_candidates(question)
     chosen = goals.named(goal, sized=question.flow_size is not None)
+    inputs = Inputs.of(
+        question,
+        given={*given, *(() if goal is None else ("goal",))},
+        measured=measured,
+        left_out=left_out,
+        goal=chosen.name,
+    )
     meter = _Meter(watch, began_s, budget_s)
     doubts: list[str] = []
     bench = Bench.of(world, meter.ran, doubts.append)
     if question.ranges:
         ranged = _answer_range(bench, question, chosen, meter, seeds or _PATHS_SEEDS)
-        return replace(ranged, doubts=tuple(doubts))
+        return replace(ranged, doubts=tuple(doubts), inputs=inputs)
     path = question.numbers()
     most, few = seeds or ranking.MOST, min(ranking.FIRST, seeds or ranking.FIRST)
     first = bench.tasks(question, range(1, few + 1))
@@ -263,6 +281,7 @@ def advise(
         trust="" if bench.world.wall_time else trust.sentence(path, _compared(found), _beyond(question)),
         lines=tuple(recipes.of(found.places[0].candidate)) if found.winner else (),
         doubts=tuple(doubts),
+        inputs=inputs,
     )
 
 
@@ -437,7 +456,7 @@ def path_of(question: Question) -> dict[str, Any]:
             "tcp_memory",
             "duration",
         )
-        if (value := getattr(question, name)) is not None
+        if (value := question.buffer_text if name == "buffer" else getattr(question, name)) is not None
     }
     if question.competitors:
         given["competitors"] = [f"{name}:{count}" for name, count in question.competitors]

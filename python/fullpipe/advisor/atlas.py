@@ -114,7 +114,7 @@ def html(answers: Answers, drawn: dict[str, Any], svg: str) -> str:
             text(shown("rate", _numbers(one).rate_bps)),
             text(shown("rtt", _numbers(one).rtt_ms)),
             text(_verdict(one)),
-            text("; ".join(one.path.notes)),
+            text("; ".join(one.notes)),
         ]
         for one in heaviest
     ]
@@ -133,7 +133,7 @@ def html(answers: Answers, drawn: dict[str, Any], svg: str) -> str:
         figure(0, "map", svg, _LOOK_AT),
         table(headings, rows),
         rest,
-        *(f'<p class="quiet">{text(note)}</p>' for note in answers.left_out),
+        *(f"<p>{text(line)}</p>" for line in answers.inputs.lines()),
         provenance(
             [
                 ("Made", text(made.now())),

@@ -6,18 +6,19 @@ import json
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from fullpipe._native import ScenarioError
 from fullpipe.advisor.advice import BUDGET_S, MOST_BUDGET_S, Advice, Watcher, advise
+from fullpipe.advisor.inputs import Inputs, given_of
 from fullpipe.advisor.question import Question
 from fullpipe.advisor.sources import Path, Paths
 from fullpipe.errors import mistake, stated
 from fullpipe.system.words import counted, joined
 from fullpipe.worlds import registry
 
-# Notes about paths that cannot be answered; further ones are a number.
+# Paths that cannot be answered are listed; further ones are a number.
 _MOST_REFUSED = 10
 
 
@@ -28,6 +29,11 @@ class Answered:
     path: Path
     advice: Advice
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What there is to know about the path: notes, and what the answer does not use."""
+        return (*self.path.notes, *(f"not used: {one}" for one in self.path.left_out))
+
 
 @dataclass(frozen=True)
 class Answers:
@@ -36,7 +42,7 @@ class Answers:
     answered: tuple[Answered, ...]
     # How many paths the source has; the time may not have been enough for all.
     paths: int
-    # What the source has besides its paths, and which paths cannot be answered, and why.
+    # What the source has besides these paths, and which paths cannot be answered, and why.
     left_out: tuple[str, ...] = ()
 
     def share(self, candidate: str | None) -> float:
@@ -44,6 +50,16 @@ class Answers:
         weight = sum(one.path.weight for one in self.answered)
         won = sum(one.path.weight for one in self.answered if one.advice.winner == candidate)
         return won / weight if weight else 0.0
+
+    @property
+    def inputs(self) -> Inputs:
+        """What all answers have in common; a field that differs is `by path`."""
+        groups: dict[str, dict[str, str]] = {"given": {}, "measured": {}, "assumed": {}}
+        for one in self.answered:
+            for name, group in groups.items():
+                for key, value in getattr(one.advice.inputs, name).items():
+                    group[key] = value if group.get(key, value) == value else "by path"
+        return Inputs(**groups, left_out=self.left_out)
 
     @property
     def candidates(self) -> list[str]:
@@ -80,10 +96,11 @@ class Answers:
         return json.dumps(self.to_dict(), indent=2)
 
     def to_csv(self) -> str:
-        """One row for each path: its name, the winner, the leaders, the sentence."""
+        """One row for each path: name, winner, leaders, sentence, and where its fields come from."""
         text = io.StringIO()
         out = csv.writer(text, lineterminator="\n")
-        out.writerow(["name", "weight", "winner", "leaders", "answer"])
+        groups = [one.name for one in fields(Inputs)]
+        out.writerow(["name", "weight", "winner", "leaders", "answer", "notes", *groups])
         for one in self.answered:
             leaders = "" if one.advice.parts else " ".join(one.advice.ranking.leaders)
             out.writerow(
@@ -93,6 +110,8 @@ class Answers:
                     one.advice.winner or "",
                     leaders,
                     one.advice.answer,
+                    _cell("; ".join(one.path.notes)),
+                    *map(_cell, one.advice.inputs.texts().values()),
                 ]
             )
         return text.getvalue()
@@ -108,14 +127,13 @@ def answer(
     seeds: int | None = None,
     watch: Watcher = lambda _doing, _done: None,
 ) -> Answers:
-    """Answers each path; `asked` are fields of a `Question` for what the source does not say.
+    """Answers each path; `asked` are fields of a `Question`, which come before those of the source.
 
     All answers together take about `budget_s` seconds for each path; what is left when the time is over has
-    no answer. Both limits are those of `advise`. A path that cannot be simulated is a note; it is an error if
-    no path can.
+    no answer. Both limits are those of `advise`. A path that cannot be simulated is left out with a note; it
+    is an error if no path can.
     """
-    notes = paths.notes if isinstance(paths, Paths) else ()
-    paths, questions, refused = _possible(paths, asked, notes)
+    paths, questions, left_out = _possible(paths, asked)
     if not sum(path.weight for path in paths) > 0:
         raise mistake("weight", 0, "a sum above zero", "give at least one path a weight")
     if budget_s is None and seeds is None:
@@ -128,34 +146,44 @@ def answer(
             break
         own_s = None if budget_s is None else min(max(left_s / (len(paths) - number), 1e-3), MOST_BUDGET_S)
         watch(f"path {number + 1} of {len(paths)}", number / len(paths))
-        found = advise(question, goal=goal, world=world, budget_s=own_s, seeds=seeds)
+        found = advise(
+            question,
+            goal=goal,
+            world=world,
+            budget_s=own_s,
+            seeds=seeds,
+            given=given_of(asked),
+            measured=path.says,
+            left_out=(*path.left_out, *left_out),
+        )
         answered.append(Answered(path, found))
-    return Answers(tuple(answered), len(paths), (*notes, *refused))
+    return Answers(tuple(answered), len(paths), left_out)
 
 
 def _possible(
-    paths: Sequence[Path], asked: Mapping[str, Any], notes: Sequence[str]
-) -> tuple[list[Path], list[Question], list[str]]:
-    """The paths that can be simulated, their questions, and notes about the others."""
+    paths: Sequence[Path], asked: Mapping[str, Any]
+) -> tuple[list[Path], list[Question], tuple[str, ...]]:
+    """The paths that can be simulated, their questions, and notes about the file and the other paths."""
+    notes = paths.notes if isinstance(paths, Paths) else ()
     possible, questions, refused = [], [], []
-    error = None
+    first = None
     for path in paths:
         try:
             questions.append(path.question(asked))
-            possible.append(path)
+            possible.append(path.beside(asked))
         except ScenarioError as wrong:
-            error = error or wrong
+            first = first or wrong
             refused.append(f"not answered: {wrong}")
-    if error is not None and not possible:
-        if error.field not in ("from", "rate", "rtt"):
+    if first is not None and not possible:
+        if first.field not in ("from", "rate", "rtt"):
             # It is about an option, which is wrong for all of them.
-            raise error
+            raise first
         # The notes may show why, e.g. that a column is unknown.
-        raise stated(error.field, error.given, "; ".join([str(error), *notes]), error.expected, error.fix)
+        raise stated(first.field, first.given, "; ".join([str(first), *notes]), first.expected, first.fix)
     if len(refused) > _MOST_REFUSED:
         more = counted(len(refused) - _MOST_REFUSED, "path")
         refused = [*refused[:_MOST_REFUSED], f"not answered, for reasons of this kind: {more} more"]
-    return possible, questions, refused
+    return possible, questions, (*notes, *refused)
 
 
 def _cell(text: str) -> str:

@@ -125,9 +125,10 @@ def _fixed(of: DecisionMap) -> str:
     """What is the same everywhere on the map."""
     asked = of.question
     said = [
-        f"{_TITLES[name].lower()} {getattr(asked, name)}"
+        f"{_TITLES[name].lower()} {value}"
         for name in ("rate", "rtt", "buffer", "loss", "jitter")
-        if name not in (of.x, of.y) and getattr(asked, name) is not None
+        if name not in (of.x, of.y)
+        and (value := asked.buffer_text if name == "buffer" else getattr(asked, name)) is not None
     ]
     said += [f"buffer {asked.buffer_text}"] if asked.buffer is None and "buffer" not in (of.x, of.y) else []
     said += [f"queue {asked.queue}"] if asked.queue else []

@@ -95,8 +95,8 @@ def shares(advice: Advice) -> Fitting:
 
 
 def notes(advice: Advice) -> list[str]:
-    """What the columns are, and how sure they are."""
-    return [*_columns(advice), *_doubts(advice), *advice.question.notes]
+    """What the columns are, how sure they are, and what the answer is based on."""
+    return [*_columns(advice), *_doubts(advice), *advice.question.notes, *advice.inputs.lines()]
 
 
 def _doubts(advice: Advice) -> list[str]:

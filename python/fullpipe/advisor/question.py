@@ -108,6 +108,7 @@ class Question:
 
     rate: Amount | Range
     rtt: Amount | Range
+    # Without one, it is `ASSUMED_BUFFER`.
     buffer: Amount | Range | None = None
     loss: Amount | Range | None = None
     jitter: Amount | Range | None = None

@@ -93,7 +93,7 @@ def advise(
             "--from",
             metavar="FILE",
             help="Paths from a CSV file, `ss -tin`, `iperf3 -J`, Prometheus, browsers' timings or a packet "
-            "capture; - is standard input. Options fill its gaps.",
+            "capture; - is standard input. Options come before what it says.",
             show_default="none",
             parser=path,
         ),
@@ -172,10 +172,9 @@ def _show_many(answers: "Answers") -> None:
     from fullpipe.show.fitting import Fitting
 
     out = console()
-    single = answers.paths == 1
-    for note in (*answers.left_out, *(answers.answered[0].path.notes if single else ())):
-        out.print(Text(f"Note: {note}"), soft_wrap=True)
-    if single:
+    if answers.paths == 1:
+        for note in answers.answered[0].path.notes:
+            out.print(Text(f"Note: {note}"), soft_wrap=True)
         printed.show(answers.answered[0].advice, out)
         return
     out.print(Text(str(answers), style="bold"), soft_wrap=True)
@@ -185,5 +184,7 @@ def _show_many(answers: "Answers") -> None:
     table.add_text("Answer")
     table.add_text("Notes")
     for one in answers.answered:
-        table.add_row(one.path.name, one.advice.winner or "–", one.advice.answer, "; ".join(one.path.notes))
+        table.add_row(one.path.name, one.advice.winner or "–", one.advice.answer, "; ".join(one.notes))
     out.print(table)
+    for line in answers.inputs.lines():
+        out.print(Text(line), soft_wrap=True)

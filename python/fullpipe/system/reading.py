@@ -16,7 +16,7 @@ class Unreadable(Exception):
 
 
 def text(path: str | Path, most_bytes: int) -> str:
-    """The text of a regular file of at most so many bytes, in UTF-8, with or without a byte order mark.
+    """The text of a regular file of at most so many bytes, in UTF-8 or, as PowerShell writes it, in UTF-16.
 
     Raises:
         FileNotFoundError: There is none.
@@ -61,7 +61,22 @@ def standard_input(most_bytes: int) -> str:
 
 
 def _decoded(data: bytes) -> str:
+    """The text of UTF-8 or UTF-16, with or without a byte order mark. Raises `Unreadable` for other bytes.
+
+    `crates/files/src/text.rs` has the same rules for scenarios and delivery traces.
+    """
     try:
-        return data.decode("utf-8-sig")
+        return data.decode(_encoding(data[:4]))
     except UnicodeDecodeError:
-        raise Unreadable("text in UTF-8", "convert it, or name another file") from None
+        raise Unreadable("text in UTF-8 or UTF-16", "convert it, or name another file") from None
+
+
+def _encoding(first: bytes) -> str:
+    """The encoding of a text that begins with these bytes."""
+    if first[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return "utf-16"
+    # Without a mark, a text in UTF-16 that begins with two ASCII characters has a zero in each.
+    zeros = [byte == 0 for byte in first]
+    if zeros == [False, True, False, True]:
+        return "utf-16-le"
+    return "utf-16-be" if zeros == [True, False, True, False] else "utf-8-sig"

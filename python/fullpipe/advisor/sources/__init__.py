@@ -1,7 +1,7 @@
 """Paths from what people have: a table of paths, `ss -tin`, iperf3, Prometheus, browsers, a packet capture.
 
-Each reader gives `Path`s: what the source says of a path, as fields of a question, and what it cannot say.
-What it does not say comes from the question that the user asked beside it.
+Each reader gives `Path`s: the fields of a question that the source has for a path, and why it lacks others.
+A field that the user gave comes before the one of the source.
 """
 
 import json
@@ -12,7 +12,9 @@ from typing import Any, Protocol
 
 from fullpipe import _native
 from fullpipe._native import ScenarioError
-from fullpipe.advisor.question import QUANTITIES, Question, parsed
+from fullpipe.advisor.inputs import given_of, readable
+from fullpipe.advisor.question import QUANTITIES, Question, Range, parsed
+from fullpipe.ask.scenario import Amount
 from fullpipe.errors import mistake, stated, typed
 from fullpipe.system import kinds, reading
 
@@ -20,8 +22,10 @@ from fullpipe.system import kinds, reading
 MOST_BYTES = 32 << 20
 # The most paths of a source.
 MOST_PATHS = 10_000
-# Objects and lists of a JSON document: enough for a large one, and too few to fill the memory.
-_MOST_PARTS = 1_500_000
+# What a JSON text may need in memory once it is parsed: enough for 32 MiB that a program exported.
+_MOST_PARSED_BYTES = 320 << 20
+# What an object, a list, a value, a key and a text need there besides their characters (CPython, 64 bits).
+_PARSED_BYTES = {"{": 130, "[": 88, ",": 32, ":": 18, '"': 16}
 # Names and notes are printed.
 _MOST_NAME, _MOST_NOTE = 80, 200
 # As a file's name, it is standard input.
@@ -40,29 +44,52 @@ class Path:
     # How much it counts in the summary, e.g. connections or bytes.
     weight: float = 1.0
     notes: tuple[str, ...] = field(default=())
+    # What the source has about this path besides its fields, and why it is not used.
+    left_out: tuple[str, ...] = field(default=())
+    # By field: how far its value can be trusted, or why the source has none.
+    caveats: Mapping[str, str] = field(default_factory=dict)
+
+    def beside(self, asked: Mapping[str, Any]) -> "Path":
+        """The path beside what the user gave: only the fields that are used, and notes on all others.
+
+        Raises `ScenarioError` as `question` does.
+        """
+        given, question = given_of(asked), self.question(asked)
+        says = {name: value for name, value in self.says.items() if name not in given}
+        notes = [text for name, text in self.caveats.items() if name in says]
+        notes += [
+            f"the source has {name.replace('_', ' ')} {readable(value)}, but {_option(name)} "
+            f"{getattr(question, name)} is used"
+            for name, value in self.says.items()
+            if name in given and not _agree(question, name, value)
+        ]
+        lacks = [f"{name}: {text}" for name, text in self.caveats.items() if name not in self.says]
+        return replace(
+            self, says=says, notes=(*self.notes, *notes), left_out=(*self.left_out, *lacks), caveats={}
+        )
 
     def question(self, asked: Mapping[str, Any]) -> Question:
-        """The question about this path, from what the user gave; what the source says prevails."""
-        said = {
-            name: parsed(name, value) if name in QUANTITIES else value for name, value in self.says.items()
+        """The question about this path, from what the user gave; what is missing comes from the source."""
+        given = {name: asked[name] for name in given_of(asked)}
+        own = {
+            name: parsed(name, value) if name in QUANTITIES else value
+            for name, value in self.says.items()
+            if name not in given
         }
-        fields = {**asked, **said}
-        for name, example in (("rate", "50mbit"), ("rtt", "40 ms")):
-            if fields.get(name) is None:
-                raise stated(
-                    name,
-                    "none",
-                    f"{name}: the source does not say it of {self.name}; give --{name}, e.g. {example}",
-                    "a value",
-                    "give it",
-                )
+        fields = {**own, **given}
+        for name, example in (("rate", "50mbit"), ("rtt", "40ms")):
+            if name not in fields:
+                why = f" ({self.caveats[name]})" if name in self.caveats else ""
+                fix = f"give --{name}, e.g. --{name} {example}"
+                sentence = f"{name}: the source does not give it for {self.name}{why}; {fix}"
+                raise stated(name, "none", sentence, "a value", fix)
         question = Question(**fields)
         try:
             _check(question)
         except ScenarioError as error:
-            # A buffer in BDPs may be wrong because of what the source says of the path.
-            relative = error.field == "buffer" and "bdp" in str(question.buffer).lower()
-            if error.field not in self.says and not relative:
+            # A buffer in BDPs may be wrong because of the path that the source has.
+            relative = error.field == "buffer" and "bdp" in question.buffer_text.lower()
+            if error.field not in own and not relative:
                 raise
             if error.field not in self.says:
                 error = typed(error, {"buffer": "--buffer"})
@@ -76,6 +103,32 @@ class Paths(list[Path]):
     def __init__(self, paths: Iterable[Path] = (), notes: Iterable[str] = ()) -> None:
         super().__init__(paths)
         self.notes = tuple(notes)
+
+
+def _option(name: str) -> str:
+    """The option of a field, as it is typed."""
+    return "--tcp-mem" if name == "tcp_memory" else f"--{name.replace('_', '-')}"
+
+
+def _agree(question: Question, name: str, value: str) -> bool:
+    """Whether a field of the question and a source's value are within 1 %, or overlap as ranges."""
+    if name not in QUANTITIES:
+        same, other = (str(one).replace(" ", "").lower() for one in (getattr(question, name), value))
+        return same == other
+    try:
+        path = question.at([0.5] * len(question.ranges))
+        low, high = _ends(path, name, getattr(question, name))
+        other_low, other_high = _ends(path, name, parsed(name, value))
+    except ScenarioError:
+        return False
+    return 0.99 * low <= other_high and other_low <= 1.01 * high
+
+
+def _ends(path: Question, name: str, value: Amount | Range) -> list[float]:
+    """Both ends of a quantity of a path, as numbers."""
+    ends: tuple[Any, Any] = (value.low, value.high) if isinstance(value, Range) else (value, value)
+    fields: list[dict[str, Any]] = [{name: end} for end in ends]
+    return [replace(path, **one).numbers().of(name) for one in fields]
 
 
 def _check(question: Question) -> None:
@@ -142,10 +195,16 @@ def too_many(file: str) -> ScenarioError:
     )
 
 
+def check_size(text: str, file: str) -> None:
+    """Raises `ScenarioError` for JSON that takes too much memory: small values need more than their text."""
+    if sum(size * text.count(mark) for mark, size in _PARSED_BYTES.items()) > _MOST_PARSED_BYTES:
+        expected = f"JSON that needs at most {_MOST_PARSED_BYTES >> 20} MiB of memory"
+        raise mistake("from", file, f"{expected}; it has too many values", "take a part of it")
+
+
 def documents(text: str, file: str, expected: str) -> Iterator[Any]:
     """The JSON documents of a text, one after the other. Raises `ScenarioError` where one is damaged."""
-    if text.count("{") + text.count("[") > _MOST_PARTS:
-        raise mistake("from", file, f"JSON of at most {_MOST_PARTS} objects and lists", "take a part of it")
+    check_size(text, file)
     decoder = json.JSONDecoder()
     at, end = 0, len(text)
     while at < end:
@@ -168,6 +227,8 @@ def _printable(path: Path) -> Path:
         path,
         name=printable(path.name, _MOST_NAME) or "unnamed",
         notes=tuple(printable(note, _MOST_NOTE) for note in path.notes),
+        left_out=tuple(printable(one, _MOST_NOTE) for one in path.left_out),
+        caveats={name: printable(text, _MOST_NOTE) for name, text in path.caveats.items()},
         weight=min(path.weight, _MOST_WEIGHT),
     )
 
