@@ -64,6 +64,13 @@ def advise(
             show_default="long flows",
         ),
     ] = None,
+    pacing: Annotated[
+        bool,
+        typer.Option(
+            "--pacing/--no-pacing",
+            help="Whether the sending hosts pace all flows by fq; without it, only controllers that pace themselves are.",
+        ),
+    ] = True,
     tcp_memory: Annotated[
         str | None, typer.Option("--tcp-mem", help="Socket buffers: max or linux.", show_default="max")
     ] = None,
@@ -136,7 +143,7 @@ def advise(
     asked: dict[str, Any] = {"rate": rate, "rtt": rtt, "buffer": buffer, "loss": loss, "jitter": jitter}
     asked |= {"queue": queue, "policer": policer, "ecn": ecn, "flow_size": flow_size}
     asked |= {"tcp_memory": tcp_memory, "competitors": competitors or (), "candidates": candidates}
-    asked["duration"] = duration
+    asked |= {"duration": duration, "pacing": pacing}
     how: dict[str, Any] = {"goal": goal, "world": world, "seeds": seeds}
     with watching() as bars:
 
