@@ -17,7 +17,7 @@ from fullpipe.advisor.ranking import Place, Ranking
 from fullpipe.advisor.recipes import Line
 from fullpipe.advisor.trials import EXTRAS, Bench
 from fullpipe.engines.local import Local
-from fullpipe.errors import mistake
+from fullpipe.errors import mistake, stated
 from fullpipe.results.statistics import Estimate
 from fullpipe.system.words import joined, minutes
 from fullpipe.worlds import registry
@@ -326,15 +326,10 @@ def _first_round(
 
 def too_short(budget_s: float, needed_s: float) -> ScenarioError:
     """The error about a budget in which a path has no answer; `needed_s` is what the shortest one takes."""
-    enough = float(f"{_ROOM * needed_s:.1g}")
-    if enough < needed_s:
-        enough = float(f"{_ROOM * needed_s:.2g}")
-    return mistake(
-        "budget",
-        f"{budget_s:.3g}",
-        f"seconds enough for this path, whose runs take about {minutes(needed_s)} on this machine",
-        f"give {enough:g}, or a shorter duration",
-    )
+    enough = math.ceil(_ROOM * needed_s)
+    needs = f"the fewest runs that answer this path take about {minutes(needed_s)} on this machine"
+    fix = f"give {enough}, or a shorter duration"
+    return stated("budget", budget_s, f"budget: {budget_s:.3g} s is too short: {needs}; {fix}", needs, fix)
 
 
 class _Meter:

@@ -1,9 +1,9 @@
 """What would change the answer: where each quantity's value makes another candidate best.
 
-Each quantity moves in both directions, to 16 times and a sixteenth of its value: first in factors of two, then
-also halfway between these. A value changes the answer if a candidate that was behind is ahead of the winner
-there; if nobody wins, if somebody does there. Values between two with different answers narrow the place. All
-other quantities stay as they are; a buffer in bandwidth-delay products moves with the path.
+Each quantity moves in both directions, to 16 times and a sixteenth of its value: first in factors of two,
+then also halfway between these. A value changes the answer if a candidate that was behind is ahead of the
+winner there; if nobody wins, if somebody does there. Values between two with different answers narrow the
+place. All other quantities stay as they are; a buffer in bandwidth-delay products moves with the path.
 
 A change that begins and ends between two neighbouring values is not seen. So an answer states how far and how
 finely it looked (`Looked`).
@@ -32,6 +32,8 @@ _LEAST_LOSS, _LOSS_LOOK = 1e-5, tuple(float(power) for power in range(1, 15))
 _MOST_EFFORT = 4.0
 # The place of a change is narrowed to this factor, and that of so many changes in each direction.
 _NARROW, _MOST_NARROWED = 2 ** (1 / 8) + 1e-9, 4
+# Within this factor, the place of a change is "about" a value.
+_NEAR = 2**0.25 + 1e-9
 # From this factor beyond the place of a change on, it is shown who is ahead.
 _CLEAR = 2**0.25 - 1e-9
 _MOST_LOSS = 0.2
@@ -47,6 +49,8 @@ class Crossing:
     quantity: str
     below: bool  # Whether it is below `value`, not above.
     value: float
+    # The nearest value on the question's own side at which the answer was seen to be the same.
+    inner: float
     # Where the answer is as before again; None if it was not, as far as anybody looked.
     until: float | None
     ahead: str
@@ -57,13 +61,17 @@ class Crossing:
 
     def __str__(self) -> str:
         name = NAMES.get(self.quantity, self.quantity)
-        place = shown(self.quantity, self.value)
-        if self.until is None:
-            where = f"{'below' if self.below else 'above'} about {place} of {name}"
+        if self.until is not None:
+            low, high = (shown(self.quantity, end) for end in sorted((self.value, self.until)))
+            where = f"near {low}" if low == high else f"between about {low} and {high}"
         else:
-            ends = sorted((self.value, self.until))
-            low, high = (shown(self.quantity, end) for end in ends)
-            where = f"between about {low} and {high} of {name}"
+            side = "below" if self.below else "above"
+            where = f"{side} about {shown(self.quantity, self.value)}"
+            # There was no time to narrow it.
+            if self.inner > 0 and _factor(self.value, self.inner) > _NEAR:
+                low, high = (shown(self.quantity, end) for end in sorted((self.value, self.inner)))
+                where = f"{side} a value between {low} and {high}"
+        where = f"{where} of {name}"
         there = shown(self.quantity, self.seen_at)
         return f"{where}, {self.ahead} is ahead: {self.behind} scores {percent(self.lacks)} less at {there}"
 
@@ -147,7 +155,7 @@ class _Way:
 
     def values(self, look: int) -> list[float]:
         """The values of a look, the nearest first."""
-        powers = _LOOKS[look]
+        powers: tuple[float, ...] = _LOOKS[look]
         if self.quantity == "loss" and self.own == 0:
             powers = _LOSS_LOOK if look == 0 else ()
         moved = [self.start * 2 ** (-power if self.below else power) for power in powers]
@@ -210,12 +218,13 @@ class _Seek:
         for number, stretch in enumerate(stretches):
             if not stretch[0][1]:
                 continue
-            (value, _), (last, _) = stretch[0], stretch[-1]
+            (value, _), (last, _), (inner, _) = stretch[0], stretch[-1], stretches[number - 1][-1]
             # Right at the edge, nobody is far ahead.
             seen_at = next((one for one, _ in stretch if _factor(one, value) >= _CLEAR), last)
             ahead, behind, lacks = self._lead(way.seen[seen_at])
             until = last if number + 1 < len(stretches) else None
-            found.append(Crossing(way.quantity, way.below, value, until, ahead, behind, lacks, seen_at))
+            one = Crossing(way.quantity, way.below, value, inner, until, ahead, behind, lacks, seen_at)
+            found.append(one)
         return found
 
     def looked(self, ways: Sequence[_Way]) -> Looked | None:

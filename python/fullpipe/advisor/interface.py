@@ -54,15 +54,17 @@ def advise(
     it. `policer` is a token bucket that drops, `"20 Mbit/s, 500 KB"`. `competitors` share the path:
     `"cubic:3"`, a list of these, or `{"cubic": 3}`. `flow_size` is that of the user's flows, which should
     then complete soon; without it they are long. `pacing` says whether the hosts pace all flows by fq, which
-    the answer's lines set; without it, only controllers that pace themselves are. `tcp_memory` is `"max"` or `"linux"`. `goal` is what counts:
-    `"throughput"`, `"delay"`, `"balance"` or `"neighbours"` (docs/advisor.md); by default `"balance"`, or
-    `"throughput"` if `flow_size` is given. `duration` is how long a long flow is watched, from its start; by
-    default 300 round trips, but 20 to 60 s, and less on fast paths. `candidates` are the controllers to
-    choose from, by default those of this machine's kernel. `world` is where they run.
+    the answer's lines set; without it, only controllers that pace themselves are. `tcp_memory` is `"max"` or
+    `"linux"`. `goal` is what counts: `"throughput"`, `"delay"`, `"balance"` or `"neighbours"`
+    (docs/advisor.md); by default `"balance"`, or `"throughput"` if `flow_size` is given. `duration` is how
+    long a long flow is watched, from its start; by default 300 round trips, but 20 to 60 s, and less on fast
+    paths. `candidates` are the controllers to choose from, by default those of this machine's kernel.
+    `world` is where they run.
 
-    The answer takes about `budget` seconds, by default 5. With `seeds`, the most seeds of a path, it takes as
-    long as these need, and is the same on any machine. `watch` is told what is being done, and which part of
-    the whole is done; `begin`, before that, of the runs of the first round and how long they take.
+    The answer takes about 5 seconds, or at most `budget`, as far as the time of runs is known beforehand.
+    With `seeds`, the most seeds of a path, it takes as long as these need, and is the same on any machine.
+    `watch` is called with what is being done, and which part of the whole is done; `begin`, before that, with
+    the runs of the first round and how long they take.
 
     Raises `ScenarioError`, which names the argument, and `WorldError` for a world that cannot run it.
     """

@@ -52,10 +52,11 @@ def parts(advice: Advice) -> Iterator[_Part]:
     if advice.trust:
         yield Text(f"\nHow far to trust it: {advice.trust}")
     for title, simulated in APPLY.items():
-        if lines := [line for line in advice.lines if line.simulated is simulated]:
+        own = [line for line in advice.lines if line.simulated is simulated]
+        if own:
             yield Text(f"\n{title}:")
-            for line in lines:
-                yield Text(f"  {line.where}: {line.text}{f'  # {line.checked}' if line.checked else ''}")
+        for line in own:
+            yield Text(f"  {line.where}: {line.text}{f'  # {line.checked}' if line.checked else ''}")
 
 
 def ranking(advice: Advice) -> Fitting:

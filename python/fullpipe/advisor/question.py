@@ -109,7 +109,7 @@ class Question:
     competitors: tuple[tuple[str, int], ...] = ()
     flow_size: Amount | None = None
     tcp_memory: str | None = None
-    # Whether the hosts pace every flow, as the fq queue discipline does. A controller that needs pacing has it anyway.
+    # Whether the hosts pace every flow, as fq does. A controller that needs pacing has it anyway.
     pacing: bool = True
     # How long a long flow is watched, from its start; by default `duration_s` decides.
     duration: Amount | None = None

@@ -109,8 +109,8 @@ def rank(
 ) -> Ranking:
     """Runs up to `most` seeds until the ranking is settled, or the next round would end after `until_s`.
 
-    `until_s` is a time of `time.monotonic`. The first round, of `first` seeds, runs in any case. `begin` is told before each
-    round how many seeds are done, and how many will be after it.
+    `until_s` is a time of `time.monotonic`. The first round, of `first` seeds, runs in any case. `begin` is
+    told before each round how many seeds are done, and how many will be after it.
     """
     trials: Trials = {name: [] for name in question.candidates}
     done, wanted = 0, min(first, most)

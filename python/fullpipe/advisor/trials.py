@@ -59,9 +59,7 @@ class Bench:
         summaries = dict(zip(map(address, wanted), self._carry_out(wanted), strict=True))
         return [plan.trials(seeds, summaries) for plan in plans]
 
-    def tasks(
-        self, question: Question, seeds: Sequence[int], extras: frozenset[str] = EXTRAS
-    ) -> list[Task]:
+    def tasks(self, question: Question, seeds: Sequence[int], extras: frozenset[str] = EXTRAS) -> list[Task]:
         """What `run` would run for one question."""
         return self._tasks(Plan(question, extras).jobs(seeds))
 

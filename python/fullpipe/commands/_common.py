@@ -164,6 +164,13 @@ def tell_work(runs: int, seconds: float) -> None:
         say(f"fullpipe: {counted(runs, 'run')} to do, about {minutes(seconds)}")
 
 
+def tell_paths(paths: int, seconds: float, at_most: bool) -> None:
+    """Says before the runs how many paths there are, and how long they take."""
+    if seconds >= WORTH_TELLING_S:
+        about = "at most" if at_most else "about"
+        say(f"fullpipe: {counted(paths, 'path')} to answer, {about} {minutes(seconds)}")
+
+
 def note_unused(world: str, *, seeds: bool, repetitions: bool) -> None:
     """Says of a given number of runs that no chosen world uses it."""
     counted_in = {one.deterministic for one in registry.chosen(world)}

@@ -15,6 +15,7 @@ from fullpipe.commands._common import (
     console,
     path,
     say,
+    tell_paths,
     tell_work,
     watching,
 )
@@ -68,7 +69,7 @@ def advise(
         bool,
         typer.Option(
             "--pacing/--no-pacing",
-            help="Whether the sending hosts pace all flows by fq; without it, only controllers that pace themselves are.",
+            help="Whether senders pace all flows by fq, or only controllers pace that do so themselves.",
         ),
     ] = True,
     tcp_memory: Annotated[
@@ -105,8 +106,8 @@ def advise(
         float | None,
         typer.Option(
             metavar="SECONDS",
-            help="How long an answer may take; of a file, for each path.",
-            show_default="5, or as long as --seeds takes",
+            help="How long an answer may take at most; of a file, for each path.",
+            show_default="about 5, or as long as --seeds takes",
         ),
     ] = None,
     seeds: Annotated[
@@ -155,7 +156,8 @@ def advise(
             found = interface.advise(**asked, **how, budget=budget, watch=watch, begin=tell_work)
         else:
             paths = sources.read(source)
-            found = many.answer(paths, interface.fields(**asked), **how, budget_s=budget, watch=watch)
+            fields = interface.fields(**asked)
+            found = many.answer(paths, fields, **how, budget_s=budget, watch=watch, begin=tell_paths)
     if as_json:
         print(found.to_json())
     elif isinstance(found, Advice):
@@ -175,7 +177,7 @@ def _show_many(answers: "Answers") -> None:
     from fullpipe.show.fitting import Fitting
 
     out = console()
-    if len(answers.answered) == 1:
+    if len(answers.answered) == answers.paths == 1:
         for note in answers.answered[0].path.notes:
             out.print(f"Note: {note}", soft_wrap=True)
         printed.show(answers.answered[0].advice, out)
@@ -188,4 +190,6 @@ def _show_many(answers: "Answers") -> None:
     table.add_text("Notes")
     for one in answers.answered:
         table.add_row(one.path.name, one.advice.winner or "–", one.advice.answer, "; ".join(one.path.notes))
+    for refused in answers.refused:
+        table.add_row(refused.path.name, "–", "not answered", refused.why)
     out.print(table)
