@@ -255,12 +255,15 @@ def folder_for(given: Path | None, stem: str, *, wanted: bool) -> Folder | None:
 
 
 def check_folder(path: Path) -> None:
-    """Raises `ScenarioError` if a folder cannot be written into. Creates nothing."""
+    """Raises `ScenarioError` if a folder cannot be written into, or has somebody's files. Creates nothing."""
     from fullpipe.errors import mistake
     from fullpipe.system import files
 
     if (reason := files.obstacle(path)) is not None:
         raise mistake("out", str(path), f"a folder to write into ({reason})", "name another folder")
+    if (name := files.stranger(path)) is not None:
+        expected = f"a new or empty folder, or one with earlier results (it has {name}, and none of these)"
+        raise mistake("out", str(path), expected, "name another folder")
 
 
 def check_file(path: Path, field: str = "out") -> None:
