@@ -432,3 +432,15 @@ def test_a_summary_prints_the_columns_that_people_read() -> None:
     assert "rtt_p50_ms" in found.columns and found["rtt_p50_ms"].len() == 2
     assert "goodput_bps" in found._repr_html_() and "more columns" in found._repr_html_()
     assert str(found.select("world")).startswith("shape: (2, 1)")
+
+
+def test_answers_and_maps_do_not_mix_in_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "map.json").write_text("{}")
+    (tmp_path / "paths.csv").write_text("rate,rtt\n2mbit,10ms\n")
+    words = ["advise", "--from", str(tmp_path / "paths.csv"), "--seeds", "2", "--out", str(tmp_path)]
+    done = subprocess.run(
+        [sys.executable, "-m", "fullpipe", *words], capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 2
+    assert "holds results of `fullpipe map`; name another folder" in done.stderr
+    assert not (tmp_path / "answers.json").exists()

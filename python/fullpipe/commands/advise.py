@@ -19,6 +19,7 @@ from fullpipe.commands._common import (
     tell_work,
     watching,
 )
+from fullpipe.commands._holds import ANSWERS, refuse_others
 from fullpipe.worlds import registry
 
 if TYPE_CHECKING:
@@ -141,6 +142,7 @@ def advise(
         if source is None:
             raise mistake("out", str(out), "the paths of a file", "give --from, too")
         check_folder(out)
+        refuse_others(out, ANSWERS, lambda: "answers")
     asked: dict[str, Any] = {"rate": rate, "rtt": rtt, "buffer": buffer, "loss": loss, "jitter": jitter}
     asked |= {"queue": queue, "policer": policer, "ecn": ecn, "flow_size": flow_size}
     asked |= {"tcp_memory": tcp_memory, "competitors": competitors or (), "candidates": candidates}
