@@ -54,13 +54,14 @@ def shortened(answer: str) -> str:
     """The sentence, the table, and what would change the answer."""
     head, _, rest = answer.partition("\nScore")
     _, change, values = rest.partition("\nWhat would change the answer")
-    _, nothing, why = rest.partition("\nNothing that was tried")
+    _, nothing, seen = rest.partition("\nNo change of the answer was seen")
     lines = [line.rstrip() for line in head.splitlines()]
     if change:
         title, *crossed = values.split("\n\n")[0].splitlines()
         lines += ["", f"What would change the answer{title}", *crossed]
     elif nothing:
-        lines += ["", f"Nothing that was tried{why.splitlines()[0]}"]
+        title, *looked = seen.split("\n\n")[0].splitlines()
+        lines += ["", f"No change of the answer was seen{title}", *looked]
     return "\n".join(lines) + "\n"
 
 

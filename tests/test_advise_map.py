@@ -376,3 +376,15 @@ def test_a_cluster_draws_the_same_map(tmp_path: Path) -> None:
     here = maps.draw(small(), Store(tmp_path / "here"))
     there = maps.draw(small(), Store(tmp_path / "there"), ray.Ray(cores=2))
     assert there.to_dict() == here.to_dict()
+
+
+def test_values_of_an_axis_are_round_between_the_given_ends() -> None:
+    from fullpipe.advisor.map import _rounded
+
+    even = [1e6 * 1000 ** (step / 11) for step in range(12)]
+    assert [one / 1e6 for one in _rounded(even)] == pytest.approx(
+        [1, 2, 4, 6, 12, 25, 40, 80, 150, 300, 500, 1000]
+    )
+    assert _rounded([3.3, 9.9]) == (3.3, 9.9), "the ends are as given"
+    near = [100.0, 101.0, 102.0, 103.0]
+    assert _rounded(near) == tuple(near), "too near each other to be rounded"

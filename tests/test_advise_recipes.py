@@ -6,19 +6,25 @@ import shutil
 import socket
 import subprocess
 import textwrap
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from fullpipe.advisor import recipes
-from fullpipe.advisor.recipes import STACKS, Line
+from fullpipe.advisor import Question, advise, recipes
+from fullpipe.advisor.advice import hosts_of
+from fullpipe.advisor.question import parsed
+from fullpipe.advisor.recipes import STACKS, Hosts, Line
+from fullpipe.advisor.trials import Bench
 
 LINUX = "reno"  # Every kernel has it, and every user may set it.
+PACED = Hosts(pacing=True)
 
 
 def line(where: str, controller: str = LINUX, part: str = "") -> Line:
     """The line for a place; `part` is in it, if there are several."""
-    return next(one for one in recipes.of(controller) if one.where == where and part in one.text)
+    return next(one for one in recipes.of(controller, PACED) if one.where == where and part in one.text)
 
 
 def needs(program: str) -> str:
@@ -107,7 +113,7 @@ def test_the_line_for_go_compiles_and_sets_it(tmp_path: Path) -> None:
 def test_the_lines_for_sysctl_set_the_default() -> None:
     needs("sysctl")
     now = line("now", part="sysctl").text
-    file, _, setting = line("after every boot", part="sysctl.d").text.partition(": ")
+    file, _, setting = line("after every boot", part="congestion_control").text.partition(": ")
     assert re.fullmatch(r"/etc/sysctl\.d/[\w.-]+\.conf", file)
     read = "cat /proc/sys/net/ipv4/tcp_congestion_control"
     done = in_a_namespace(f"{now} && {read} && echo '{setting}' | sysctl -p - && {read}")
@@ -134,10 +140,9 @@ def test_the_line_for_a_route_is_taken_and_shown() -> None:
     assert "congctl reno" in done.stdout
 
 
-@pytest.mark.parametrize("where", ["pacing, one device", "queue of a bottleneck of your own"])
-def test_the_lines_for_queues_are_taken(where: str) -> None:
+def test_the_line_for_a_device_sets_its_queue() -> None:
     needs("tc")
-    text = line(where, "bbr1").text.replace("DEV", "lo")
+    text = line("pacing, one device").text.replace("DEV", "lo")
     done = in_a_namespace(f"{text} && tc qdisc show dev lo")
     if "qdisc kind is unknown" in done.stderr:
         pytest.skip(f"this kernel does not have {text.split()[-1]}")
@@ -226,7 +231,7 @@ def test_the_line_for_envoy_has_the_name_and_the_numbers_of_linux() -> None:
     "controller", ["reno", "cubic", "bbr1", "bbr3", "newreno", "cubic9438", "vegas", "dctcp"]
 )
 def test_every_stack_has_a_line_or_is_said_to_have_none(controller: str) -> None:
-    lines = recipes.of(controller)
+    lines = recipes.of(controller, PACED)
     last = lines[-1]
     assert last.where == "without a setting for it"
     of_tcp = {stack.name for stack in STACKS if "any" in stack.lines}
@@ -240,12 +245,12 @@ def test_every_stack_has_a_line_or_is_said_to_have_none(controller: str) -> None
 
 
 def test_a_controller_with_parameters_has_the_lines_of_its_name() -> None:
-    assert recipes.of("bbr1:probe_gain=1.5") == recipes.of("bbr1")
-    assert recipes.of("copa") == recipes.of("fixed") == [], "nothing that people run has it"
+    assert recipes.of("bbr1:probe_gain=1.5", PACED) == recipes.of("bbr1", PACED)
+    assert recipes.of("copa", PACED) == recipes.of("fixed", PACED) == [], "nothing that people run has it"
 
 
 def test_bbr3_is_not_advised_as_the_bbr_of_linux() -> None:
-    lines = recipes.of("bbr3")
+    lines = recipes.of("bbr3", PACED)
     assert lines[0].text == "no setting: its bbr is BBRv1"
     assert not any("sysctl" in one.text or "setsockopt" in one.text for one in lines)
     quiche = {one.where for one in lines}
@@ -271,3 +276,108 @@ def test_where_each_line_comes_from_is_documented() -> None:
     for stack in STACKS:
         row = next((row for row in page.splitlines() if row.startswith(f"| {stack.name} |")), "")
         assert f"| {stack.version} |" in row and stack.source in row.replace("`", ""), stack.name
+
+
+# What was simulated is what the lines set, and nothing else.
+
+
+def judged(**given: Any) -> tuple[dict[str, Any], set[str]]:
+    """The simulated hosts of a question, and where the lines of its winner belong."""
+    question = Question(**{"rate": "50mbit", "rtt": "80ms", "candidates": ("cubic", "reno"), **given})
+    hosts = question.alone().alternatives[0].spec["hosts"]
+    return hosts, {one.where for one in recipes.of("cubic", hosts_of(question))}
+
+
+@pytest.mark.parametrize(
+    ("given", "key", "value", "where"),
+    [
+        ({}, "pacing", True, "pacing"),
+        ({"pacing": False}, "pacing", False, "pacing"),
+        ({"ecn": True}, "ecn", True, "ECN, at both ends"),
+        ({}, "ecn", False, "ECN, at both ends"),
+    ],
+)
+def test_a_line_is_there_if_the_simulated_hosts_have_it(
+    given: dict[str, Any], key: str, value: bool, where: str
+) -> None:
+    hosts, lines = judged(**given)
+    assert hosts.get(key, False) is value
+    assert (where in lines) is value
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ({}, False),
+        ({"buffer": "8 bdp"}, True),
+        ({"rate": "1gbit"}, True),
+        ({"rate": parsed("rate", "10..1000 mbit")}, True),
+        ({"rate": "1gbit", "tcp_memory": "linux"}, False),
+    ],
+)
+def test_buffers_are_raised_where_linux_s_own_could_limit(given: dict[str, Any], wanted: bool) -> None:
+    question = Question(**{"rate": "50mbit", "rtt": "80ms", "candidates": ("cubic", "reno"), **given})
+    lines = {one.where: one.text for one in recipes.of("cubic", hosts_of(question))}
+    assert ("receiver" in lines, "sender" in lines) == (wanted, wanted)
+    if wanted:
+        hosts = question.at([1.0] * len(question.ranges)).alone().alternatives[0].spec["hosts"]
+        for where, name in (("receiver", "tcp_rmem"), ("sender", "tcp_wmem")):
+            values = " ".join(map(str, hosts[f"{name}_bytes"]))
+            assert lines[where] == f'sysctl -w net.ipv4.{name}="{values}"'
+
+
+def test_where_no_buffer_is_raised_linux_s_own_do_not_limit() -> None:
+    """Just below the limit, and with a deep queue, which takes the largest windows."""
+    question = Question(
+        rate="50mbit", rtt="40ms", buffer="780 KB", candidates=("cubic", "bbr1"), duration="20 s"
+    )
+    assert not hosts_of(question).large_buffers
+    own = replace(question, tcp_memory="linux")
+    unlimited, limited = Bench.of("sim").run([question, own], [1], frozenset())
+    assert unlimited == limited
+
+
+def test_candidates_are_judged_with_the_pacing_of_the_lines() -> None:
+    """A path on which iperf3 over fq has 42.4 Mbit/s, and a host without fq 10 Mbit/s less."""
+    question = Question(rate="50mbit", rtt="80ms", buffer="50 KB", candidates=("cubic", "reno"))
+    bare = replace(question, pacing=False)
+    paced, bursts = Bench.of("sim").run([question, bare], [1], frozenset())
+    assert 41.5e6 < paced["cubic"][0].goodput_bps < 43e6
+    assert bursts["cubic"][0].goodput_bps < 34e6
+
+
+def test_no_line_sets_what_was_not_simulated() -> None:
+    for controller in ("reno", "cubic", "bbr1", "vegas"):
+        texts = " ".join(one.text for one in recipes.of(controller, Hosts()))
+        assert not re.search("fq|codel|tcp_ecn|mem|initcwnd", texts), controller
+    lines = recipes.of("cubic", PACED)
+    own_controllers = {one.where for one in lines if not one.simulated}
+    assert own_controllers >= {"quinn", "quiche", "s2n-quic", "HAProxy (QUIC)"}
+    assert not own_controllers & {"pacing", "now", "one program", "one route", "HAProxy", "Envoy"}
+
+
+JUDGED = "Judged with pacing by fq, as the lines below set it"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, f"{JUDGED}."),
+        ({"competitors": (("cubic", 1),)}, f"{JUDGED}, of competitors too."),
+        ({"ecn": True, "tcp_memory": "linux"}, f"{JUDGED}, and with ECN and Linux's default socket buffers."),
+    ],
+)
+def test_an_answer_states_its_hosts_in_a_line(given: dict[str, Any], said: str) -> None:
+    question = Question(rate="2mbit", rtt="10ms", buffer="8 bdp", candidates=("reno", "bbr1"))
+    found = advise(question, goal="delay", seeds=2)
+    assert found.winner == "bbr1"
+    of_others = replace(found, question=replace(question, **given))
+    assert of_others.to_dict()["hosts"] == said
+    assert said in str(of_others).splitlines()
+
+
+def test_without_pacing_no_line_sets_it() -> None:
+    question = Question(rate="2mbit", rtt="10ms", buffer="8 bdp", candidates=("reno", "bbr1"), pacing=False)
+    found = advise(question, goal="delay", seeds=2)
+    assert found.hosts == "Judged without pacing, except for controllers that pace themselves."
+    assert found.lines and not any("fq" in one.text for one in found.lines)

@@ -752,3 +752,17 @@ def test_threads_parse_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> N
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(use, range(2)))
     assert met == []
+
+
+def test_the_controller_of_the_readme_fills_its_path_and_loses_little() -> None:
+    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    block = next(one for one in readme.split("```python\n") if "class Mine" in one).partition("```")[0]
+    called = "fp.compare(["
+    defined, _, rest = block.partition(called)
+    names: dict[str, Any] = {}
+    exec(defined, names)
+    results = eval(called + rest.partition("\n")[0], names)
+    own = next(group for group in results.groups if group.label != "bbr1").runs[0].summary["flows"][0]
+    # Of a packet of 1500 bytes, 1448 are payload.
+    assert own["goodput_bps"] > 0.95 * 20e6 * 1448 / 1500
+    assert own["loss_ratio"] < 0.01

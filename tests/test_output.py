@@ -387,3 +387,60 @@ def test_runs_of_an_interrupted_study_are_not_mixed_with_others(here: Path) -> N
     done = CliRunner().invoke(cli.app, COMMANDS["run"])
     assert done.exit_code == _common.MISTAKE and "holds results of an unfinished study or grid" in done.stderr
     assert CliRunner().invoke(cli.app, COMMANDS["study run"]).exit_code == 0
+
+
+# A folder that is not new.
+
+
+def _compare(folder: Path, seeds: int) -> subprocess.CompletedProcess[str]:
+    words = ["compare", "reno", "cubic", "--rate", "2mbit", "--rtt", "10ms", "--duration", "1s"]
+    words += ["--seeds", str(seeds)]
+    return subprocess.run(
+        [sys.executable, "-m", "fullpipe", *words, "--out", str(folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+
+def test_a_folder_of_other_files_is_refused_and_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    done = _compare(tmp_path, 1)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f'fullpipe: --out "{tmp_path}" cannot be used; ')
+    assert "it has notes.txt" in done.stderr
+    assert [one.name for one in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_earlier_runs_are_replaced_and_a_user_s_files_stay(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    assert _compare(folder, 2).returncode == 0
+    (folder / "runs" / "notes.json").write_text("mine")
+    (folder / "thesis.txt").write_text("mine")
+    assert _compare(folder, 1).returncode == 0
+    names = sorted(one.name for one in (folder / "runs").glob("*.json"))
+    assert names == ["notes.json", "sim-cubic-seed1.json", "sim-reno-seed1.json"]
+    assert (folder / "thesis.txt").read_text() == "mine"
+
+
+def test_a_summary_prints_the_columns_that_people_read() -> None:
+    found = fp.compare(["reno", "cubic"], rate="2mbit", rtt="10ms", duration="1s", seeds=1).summary
+    first = str(found).splitlines()[2]
+    assert "…" not in first and "goodput_bps" in first and "loss_ratio" in first
+    assert str(found).splitlines()[-1] == f"and {len(found.columns) - 8} more columns: see .columns"
+    assert "rtt_p50_ms" in found.columns and found["rtt_p50_ms"].len() == 2
+    assert "goodput_bps" in found._repr_html_() and "more columns" in found._repr_html_()
+    assert str(found.select("world")).startswith("shape: (2, 1)")
+
+
+def test_answers_and_maps_do_not_mix_in_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "map.json").write_text("{}")
+    (tmp_path / "paths.csv").write_text("rate,rtt\n2mbit,10ms\n")
+    words = ["advise", "--from", str(tmp_path / "paths.csv"), "--seeds", "2", "--out", str(tmp_path)]
+    done = subprocess.run(
+        [sys.executable, "-m", "fullpipe", *words], capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 2
+    assert "holds results of `fullpipe map`; name another folder" in done.stderr
+    assert not (tmp_path / "answers.json").exists()

@@ -181,9 +181,10 @@ def test_what_is_not_honoured_is_said_once_for_each_controller(in_empty_folder: 
     done = CliRunner().invoke(cli.app, [*asked, "--out", "here"])
     assert done.exit_code == 0, done.output
     # Alternatives with the same sentences share a line, and many sentences are only counted.
-    assert [line for line in done.output.splitlines() if "onoured" in line] == [
-        "Not honoured for bbr3 and bbr1, quic: 3 things; the report lists them.",
-        "Not honoured for quinn:bbr, quic: quinn's pacer takes no rate.",
+    assert [line for line in done.output.splitlines() if "not supported" in line] == [
+        "Note: not supported for bbr3 and bbr1 in quic, which is no failure: 3 things; "
+        "the report lists them.",
+        "Note: not supported for quinn:bbr in quic, which is no failure: quinn's pacer takes no rate.",
     ]
     page = Path("here/report.html").read_text(encoding="utf-8").partition("<script")[0]
     listed = "".join(f"<li>{one}</li>" for one in ESCAPED)
@@ -221,10 +222,12 @@ def test_a_setting_that_is_ignored_is_said_below_the_table_of_a_run(in_empty_fol
     document = 'name = "paced"\nduration = "1 s"\npath = { rate = "10 Mbit/s", rtt = "20 ms" }\n'
     path.write_text(f"{document}hosts = {{ pacing = true }}\n{flows}", encoding="utf-8")
     code, said = command("run", str(path), "--world", "quic", "--out", "here")
-    assert code == 0 and "Not honoured for paced, quic: hosts.pacing is ignored." in said, said
+    assert (
+        code == 0 and "not supported for paced in quic, which is no failure: hosts.pacing is ignored." in said
+    ), said
     path.write_text(f"{document}{flows}", encoding="utf-8")
     code, said = command("run", str(path), "--world", "quic", "--out", "there")
-    assert code == 0 and "onoured" not in said, said
+    assert code == 0 and "not supported" not in said, said
 
 
 @pytest.mark.usefixtures("there")
@@ -232,7 +235,7 @@ def test_pages_and_json_of_cases_have_what_is_not_honoured(in_empty_folder: Path
     del in_empty_folder
     asked = ("--case", "policer", "--case", "receive-window", "--out", "here")
     _, said = command("conform", "quinn:bbr", *asked)
-    assert "Not honoured for quinn:bbr, quic: quinn's pacer takes no rate." in said
+    assert "not supported for quinn:bbr in quic, which is no failure: quinn's pacer takes no rate." in said
     told = json.loads(Path("here/conformity.json").read_text(encoding="utf-8"))
     assert told["not_honoured"] == ["quinn's pacer takes no rate."]
     # The other case was not played.
@@ -240,7 +243,7 @@ def test_pages_and_json_of_cases_have_what_is_not_honoured(in_empty_folder: Path
     assert by_case == {"policer": told["not_honoured"], "receive-window": []}
     for name, has in (("index", True), ("cases/policer", True), ("cases/receive-window", False)):
         page = Path(f"here/{name}.html").read_text(encoding="utf-8")
-        assert ("pacer takes no rate." in page) == ("<h2>Not honoured</h2>" in page) == has, name
+        assert ("pacer takes no rate." in page) == ("<h2>Not supported</h2>" in page) == has, name
     assert fp.conform("bbr3", ["policer"], world="sim").to_dict()["not_honoured"] == []
 
 

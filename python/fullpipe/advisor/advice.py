@@ -4,22 +4,23 @@ import json
 import math
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from fullpipe._native import ScenarioError
 from fullpipe.advisor import candidates, crossings, goals, ranking, recipes, trust
-from fullpipe.advisor.crossings import Crossing
+from fullpipe.advisor.crossings import Boundaries, Crossing, Looked
 from fullpipe.advisor.goals import Trial
 from fullpipe.advisor.inputs import Inputs, given_of
 from fullpipe.advisor.question import Question, percent
 from fullpipe.advisor.ranking import Place, Ranking
 from fullpipe.advisor.recipes import Line
-from fullpipe.advisor.trials import Bench
+from fullpipe.advisor.trials import EXTRAS, Bench
 from fullpipe.engines.local import Local
-from fullpipe.errors import mistake
+from fullpipe.errors import mistake, stated
 from fullpipe.results.statistics import Estimate
-from fullpipe.system.words import joined
+from fullpipe.system.words import joined, minutes
 from fullpipe.worlds import registry
 
 if TYPE_CHECKING:
@@ -35,10 +36,16 @@ Watcher: TypeAlias = Callable[[str, float], None]
 Beginner: TypeAlias = Callable[[int, float], None]
 MOST_BUDGET_S = 86_400.0
 _MOST_SEEDS = 10_000
+# A first round that takes so many times its budget, unlike its estimate, ends without an answer.
+_PATIENCE = 2.0
+# What is advised as a budget, as a multiple of what the runs take.
+_ROOM = 1.2
 # Shown as done until it is.
 _NEARLY = 0.99
 # Paths of a range, and seeds on each.
 _PATHS, _PATHS_SEEDS = 48, 3
+# So many run together, and fewer than these say nothing of a range.
+_TOGETHER, _LEAST_PATHS = 8, 4
 _PRIMES = (2, 3, 5, 7, 11)
 
 
@@ -87,9 +94,13 @@ class Advice:
     rankings: tuple[Ranking, ...]
     paths: tuple[Question, ...]
     crossings: tuple[Crossing, ...] = ()
-    # Whether crossings were looked for everywhere. If not, that would have taken too long.
-    looked: bool = False
+    # Where they were looked for; empty if nowhere.
+    looked: tuple[Looked, ...] = ()
+    # Whether the time was too short for short flows and a neighbour, which the goal does not need.
+    brief: bool = False
     parts: tuple[Part, ...] = ()
+    # Over a range: where the winner changes.
+    boundaries: Boundaries | None = None
     trust: str = ""
     lines: tuple[Line, ...] = field(default=())
     # Why runs cannot be trusted, a reason for each such run; in the simulator there is none.
@@ -118,6 +129,19 @@ class Advice:
     def answer(self) -> str:
         """The answer in a sentence."""
         return _over_a_range(self) if self.parts else _on_a_path(self.ranking)
+
+    @property
+    def hosts(self) -> str:
+        """On which hosts the candidates were judged, in a sentence."""
+        asked = self.question
+        below = ", as the lines below set it" if any(one.where == "pacing" for one in self.lines) else ""
+        if not asked.pacing:
+            paced = "without pacing, except for controllers that pace themselves"
+        else:
+            paced = f"with pacing by fq{below}{', of competitors too' if asked.competitors else ''}"
+        memory = {"linux": "Linux's default socket buffers"}.get(asked.tcp_memory or "")
+        more = [*(["ECN"] if asked.ecn else []), *([memory] if memory else [])]
+        return f"Judged {paced}{f', and with {joined(more)}' if more else ''}."
 
     def __str__(self) -> str:
         from fullpipe.advisor import printed
@@ -154,7 +178,16 @@ class Advice:
             "seconds": round(self.took_s, 3),
             "trust": self.trust,
             "untrustworthy": list(self.doubts),
-            "apply": [{"where": one.where, "line": one.text, "checked": one.checked} for one in self.lines],
+            "hosts": self.hosts,
+            "apply": [
+                {
+                    "where": one.where,
+                    "line": one.text,
+                    "checked": one.checked,
+                    "simulated": one.simulated,
+                }
+                for one in self.lines
+            ],
         }
         if self.parts:
             told["paths"] = len(self.paths)
@@ -163,6 +196,7 @@ class Advice:
             told["parts"] = [
                 {"controller": one.candidate, "wins": one.wins, "leads": one.leads} for one in self.parts
             ]
+            told["boundaries"] = None if self.boundaries is None else asdict(self.boundaries)
             told["winners"] = [
                 {"path": path_of(path), "winner": ranking.winner, "leaders": list(ranking.leaders)}
                 for path, ranking in zip(self.paths, self.rankings, strict=True)
@@ -176,6 +210,7 @@ class Advice:
                 "quantity": one.quantity,
                 "side": "below" if one.below else "above",
                 "value": one.value,
+                "until": one.until,
                 "ahead": one.ahead,
                 "behind": one.behind,
                 "lacks": one.lacks,
@@ -183,7 +218,8 @@ class Advice:
             }
             for one in self.crossings
         ]
-        told["crossings_complete"] = self.looked
+        told["looked_at"] = [asdict(one) for one in self.looked]
+        told["crossings_complete"] = bool(self.looked) and all(one.complete for one in self.looked)
         return told
 
     def to_json(self) -> str:
@@ -213,9 +249,12 @@ def advise(
     `measured` those of a file; all others are assumed. `left_out` is what that file has besides them.
 
     The answer takes about `budget_s` seconds: 5, or as long as it takes if the most `seeds` are given. With
-    `seeds` alone it is the same on any machine, however busy.
+    `seeds` alone it is the same on any machine, however busy. A budget that is given is kept: what does not
+    fit is left out, and a path whose shortest answer does not fit is a `ScenarioError`. Without one, the
+    first round of runs may take longer.
     """
     began_s = time.monotonic()
+    kept = budget_s is not None
     if budget_s is None:
         budget_s = BUDGET_S if seeds is None else math.inf
     elif not 0 < budget_s <= MOST_BUDGET_S:
@@ -232,15 +271,17 @@ def advise(
         left_out=left_out,
         goal=chosen.name,
     )
-    meter = _Meter(watch, began_s, budget_s)
+    meter = _Meter(watch, began_s, budget_s, kept=kept)
     doubts: list[str] = []
     bench = Bench.of(world, meter.ran, doubts.append)
     if question.ranges:
         ranged = _answer_range(bench, question, chosen, meter, seeds or _PATHS_SEEDS)
         return replace(ranged, doubts=tuple(doubts), inputs=inputs)
     path = question.numbers()
-    most, few = seeds or ranking.MOST, min(ranking.FIRST, seeds or ranking.FIRST)
-    first = bench.tasks(question, range(1, few + 1))
+    most, few, extras = seeds or ranking.MOST, min(ranking.FIRST, seeds or ranking.FIRST), EXTRAS
+    if kept:
+        few, extras = _first_round(bench, question, chosen, few, budget_s)
+    first = bench.tasks(question, range(1, few + 1), extras)
     begin(len(first), Local().takes_s(first))
     # A world in wall time has no time to look around.
     for_ranking = 1.0 if bench.world.wall_time else _FOR_RANKING
@@ -249,13 +290,15 @@ def advise(
         question,
         chosen,
         until_s=began_s + for_ranking * budget_s,
+        first=few,
         most=most,
+        extras=extras,
         begin=lambda done, wanted: meter.at(
             "ranking", for_ranking * done / most, for_ranking * (wanted - done) / most
         ),
     )
     crossed: list[Crossing] = []
-    looked = False
+    looked: list[Looked] = []
     if not bench.world.wall_time:
         crossed, looked = crossings.nearest(
             bench,
@@ -276,26 +319,56 @@ def advise(
         rankings=(found,),
         paths=(question,),
         crossings=tuple(crossed),
-        looked=looked,
+        looked=tuple(looked),
+        brief=extras != EXTRAS,
         # A comparison is as good as the simulator is for both sides of it.
         trust="" if bench.world.wall_time else trust.sentence(path, _compared(found), _beyond(question)),
-        lines=tuple(recipes.of(found.places[0].candidate)) if found.winner else (),
+        lines=tuple(recipes.of(found.places[0].candidate, hosts_of(question))) if found.winner else (),
         doubts=tuple(doubts),
         inputs=inputs,
     )
 
 
+def _first_round(
+    bench: Bench, question: Question, goal: goals.Goal, few: int, budget_s: float
+) -> tuple[int, frozenset[str]]:
+    """How many seeds the first round has, and which scenarios: as many as the budget allows.
+
+    Raises `ScenarioError` if the fewest take longer.
+    """
+    needed_s = 0.0
+    for seeds, extras in ((few, EXTRAS), (few, goal.needs), (min(2, few), goal.needs)):
+        needed_s = bench.takes_s(question, range(1, seeds + 1), extras)
+        if needed_s <= budget_s:
+            return seeds, extras
+    raise too_short(budget_s, needed_s)
+
+
+def too_short(budget_s: float, needed_s: float) -> ScenarioError:
+    """The error about a budget in which a path has no answer; `needed_s` is what the shortest one takes."""
+    enough = math.ceil(_ROOM * needed_s)
+    needs = f"the fewest runs that answer this path take about {minutes(needed_s)} on this machine"
+    fix = f"give {enough}, or a shorter duration"
+    return stated("budget", budget_s, f"budget: {budget_s:.3g} s is too short: {needs}; {fix}", needs, fix)
+
+
 class _Meter:
     """Tells how far an answer is: by the time that it may take, or else by its parts."""
 
-    def __init__(self, watch: Watcher, began_s: float, budget_s: float) -> None:
+    def __init__(self, watch: Watcher, began_s: float, budget_s: float, *, kept: bool) -> None:
         self._watch, self._began_s, self._budget_s = watch, began_s, budget_s
+        self.kept = kept
         self._doing, self._done, self._span = "", 0.0, 0.0
 
     @property
     def took_s(self) -> float:
         """How long it took so far."""
         return time.monotonic() - self._began_s
+
+    @property
+    def left_s(self) -> float:
+        """How much of the time is left."""
+        return max(0.0, self._budget_s - self.took_s)
 
     def over(self, part: float = 1.0) -> bool:
         """Whether this part of the time is over."""
@@ -313,6 +386,9 @@ class _Meter:
             spent = self.took_s / self._budget_s
             # What runs in any case, the first round, may take longer than all of the time.
             done = min(spent, part if self._done == 0 else _NEARLY)
+            # Estimates are right to a factor.
+            if self.kept and self._done == 0 and 0 < part < 1 and spent > _PATIENCE:
+                raise too_short(self._budget_s, self.took_s / part)
         self._watch(self._doing, done)
 
 
@@ -330,10 +406,19 @@ def _answer_range(bench: Bench, question: Question, goal: goals.Goal, meter: _Me
     places = [_spread(number, len(question.ranges)) for number in range(1, _PATHS + 1)]
     paths: list[Question] = []
     rankings: list[Ranking] = []
-    # Few paths at a time, so that the time is kept.
-    for some in _batched(places, 8):
+    while len(paths) < len(places):
+        # Few paths at a time, so that the time is kept.
+        some = places[len(paths) : len(paths) + _TOGETHER]
         if rankings and meter.over(len(paths) / (len(paths) + len(some))):
             break
+        if meter.kept:
+            one_s = bench.takes_s(question.at(some[0]), range(1, seeds + 1), goal.needs)
+            fit = math.floor(meter.left_s / one_s)
+            if not rankings and fit < _LEAST_PATHS:
+                raise too_short(meter.left_s, _LEAST_PATHS * one_s)
+            if fit < 1:
+                break
+            some = some[:fit]
         meter.at("paths of the range", len(paths) / len(places), len(some) / len(places))
         asked = [question.at(place) for place in some]
         for path, trials in zip(asked, bench.run(asked, range(1, seeds + 1), goal.needs), strict=True):
@@ -354,15 +439,12 @@ def _answer_range(bench: Bench, question: Question, goal: goals.Goal, meter: _Me
         rankings=tuple(rankings),
         paths=tuple(paths),
         parts=tuple(parts),
+        boundaries=crossings.boundaries(question, paths, rankings),
         trust=trust.sentence(
             question.at([0.5] * len(question.ranges)).numbers(), question.candidates, _beyond(question)
         ),
-        lines=tuple(recipes.of(best)) if parts[0].wins >= _MOSTLY else (),
+        lines=tuple(recipes.of(best, hosts_of(question))) if parts[0].wins >= _MOSTLY else (),
     )
-
-
-def _batched(items: Sequence[Any], size: int) -> list[Sequence[Any]]:
-    return [items[at : at + size] for at in range(0, len(items), size)]
 
 
 def _spread(number: int, dimensions: int) -> list[float]:
@@ -385,14 +467,28 @@ def _compared(found: Ranking) -> tuple[str, ...]:
     return (*found.leaders, *behind[:1])
 
 
+# Up to this size of path and queue, flows do not fill the 4 MiB that Linux has for sending by default.
+_SMALL_BYTES = 1 << 20
+
+
+def hosts_of(question: Question) -> recipes.Hosts:
+    """The hosts that a question is simulated on, over a range those of its largest path."""
+    largest = question.at([1.0] * len(question.ranges)).numbers()
+    large = largest.bdp_bytes + largest.buffer_bytes > _SMALL_BYTES
+    unlimited = question.tcp_memory in (None, "max")
+    return recipes.Hosts(question.pacing, question.ecn, large and unlimited)
+
+
 def _beyond(question: Question) -> tuple[str, ...]:
     """What the path has, and the paths that were compared with Linux do not."""
     queue = question.queue is not None and question.queue.partition(":")[0] != "fifo"
     has = (
-        (queue, "queue discipline"),
-        (question.policer is not None, "policer"),
+        (queue, "a queue discipline"),
+        (question.policer is not None, "a policer"),
         (question.jitter is not None, "jitter"),
         (question.tcp_memory == "linux", "limited TCP memory"),
+        # Controllers with a model pace themselves anyway.
+        (question.pacing and {"reno", "cubic"} & set(question.candidates), "paced Reno or CUBIC flows"),
     )
     return tuple(name for there, name in has if there)
 

@@ -128,11 +128,13 @@ def html(answers: Answers, drawn: dict[str, Any], svg: str) -> str:
     ]
     left = len(answers.answered) - len(heaviest)
     rest = f'<p class="quiet">{counted(left, "path")} more in answers.csv.</p>' if left else ""
+    without = "".join(f"<li>{text(one.path.name)}: {text(one.why)}</li>" for one in answers.refused[:_LISTED])
     body = [
         f"<header><h1>Answers for a source</h1><p>{text(str(answers))}</p></header>",
         figure(0, "map", svg, _LOOK_AT),
         table(headings, rows),
         rest,
+        f"<h2>Without an answer</h2><ul>{without}</ul>" if without else "",
         *(f"<p>{text(line)}</p>" for line in answers.inputs.lines()),
         provenance(
             [

@@ -140,7 +140,7 @@ def _table(advice: Advice) -> str:
 
 
 def _notes(advice: Advice) -> str:
-    said = [f"<p>{text(note)}</p>" for note in printed.notes(advice)]
+    said = [f"<p>{text(note)}</p>" for note in [*printed.notes(advice), advice.hosts]]
     if crossed := printed.crossings(advice):
         title, *lines = crossed
         listed = "".join(f"<li>{text(line)}</li>" for line in lines)
@@ -148,6 +148,17 @@ def _notes(advice: Advice) -> str:
     if advice.trust:
         said.append(f"<p>How far to trust it: {text(advice.trust)}</p>")
     return "".join(said)
+
+
+def _apply(advice: Advice, title: str, simulated: bool) -> str:
+    """The lines that apply an answer; empty without such lines."""
+    rows = [
+        [text(line.where), f"<code>{text(line.text)}</code>", text(line.checked)]
+        for line in advice.lines
+        if line.simulated is simulated
+    ]
+    headings = [Heading("Where"), Heading("Line"), Heading("Here")]
+    return f"<h2>{text(title)}</h2>{table(headings, rows)}" if rows else ""
 
 
 def report(advice: Advice, to: Path) -> Path:
@@ -160,16 +171,12 @@ def report(advice: Advice, to: Path) -> Path:
 def html(advice: Advice) -> str:
     """The whole page."""
     spec: dict[str, Any] = chart(advice).to_dict()
-    lines = [
-        [text(line.where), f"<code>{text(line.text)}</code>", text(line.checked)] for line in advice.lines
-    ]
-    apply = table([Heading("Where"), Heading("Line"), Heading("Here")], lines) if lines else ""
     body = [
         f'<header><h1>{text(advice.answer)}</h1><p class="quiet">{text(path(advice))}</p></header>',
         figure(0, "score", picture(spec), _LOOK_AT_PARTS if advice.parts else _LOOK_AT),
         _table(advice),
         _notes(advice),
-        f"<h2>To apply it</h2>{apply}" if apply else "",
+        *(_apply(advice, title, simulated) for title, simulated in printed.APPLY.items()),
         provenance(
             [
                 ("Made", text(made.now())),

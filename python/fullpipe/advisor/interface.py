@@ -36,6 +36,7 @@ def advise(
     ecn: bool = False,
     competitors: Others = (),
     flow_size: Amount | None = None,
+    pacing: bool = True,
     tcp_memory: str | None = None,
     duration: Amount | None = None,
     goal: str | None = None,
@@ -52,15 +53,18 @@ def advise(
     is not known exactly is a range, `rtt="20..80 ms"` or `("20 ms", "80 ms")`: the answer is then over all of
     it. `policer` is a token bucket that drops, `"20 Mbit/s, 500 KB"`. `competitors` share the path:
     `"cubic:3"`, a list of these, or `{"cubic": 3}`. `flow_size` is that of the user's flows, which should
-    then complete soon; without it they are long. `tcp_memory` is `"max"` or `"linux"`. `goal` is what counts:
-    `"throughput"`, `"delay"`, `"balance"` or `"neighbours"` (docs/advisor.md); by default `"balance"`, or
-    `"throughput"` if `flow_size` is given. `duration` is how long a long flow is watched, from its start; by
-    default 300 round trips, but 20 to 60 s, and less on fast paths. `candidates` are the controllers to
-    choose from, by default those of this machine's kernel. `world` is where they run.
+    then complete soon; without it they are long. `pacing` says whether the hosts pace all flows by fq, which
+    the answer's lines set; without it, only controllers that pace themselves are. `tcp_memory` is `"max"` or
+    `"linux"`. `goal` is what counts: `"throughput"`, `"delay"`, `"balance"` or `"neighbours"`
+    (docs/advisor.md); by default `"balance"`, or `"throughput"` if `flow_size` is given. `duration` is how
+    long a long flow is watched, from its start; by default 300 round trips, but 20 to 60 s, and less on fast
+    paths. `candidates` are the controllers to choose from, by default those of this machine's kernel.
+    `world` is where they run.
 
-    The answer takes about `budget` seconds, by default 5. With `seeds`, the most seeds of a path, it takes as
-    long as these need, and is the same on any machine. `watch` is told what is being done, and which part of
-    the whole is done; `begin`, before that, of the runs of the first round and how long they take.
+    The answer takes about 5 seconds, or at most `budget`, as far as the time of runs is known beforehand.
+    With `seeds`, the most seeds of a path, it takes as long as these need, and is the same on any machine.
+    `watch` is called with what is being done, and which part of the whole is done; `begin`, before that, with
+    the runs of the first round and how long they take.
 
     Raises `ScenarioError`, which names the argument, and `WorldError` for a world that cannot run it.
     """
@@ -77,6 +81,7 @@ def advise(
         ecn=ecn,
         competitors=competitors,
         flow_size=flow_size,
+        pacing=pacing,
         tcp_memory=tcp_memory,
         duration=duration,
         candidates=candidates,
@@ -104,6 +109,7 @@ def decision_map(
     ecn: bool = False,
     competitors: Others = (),
     flow_size: Amount | None = None,
+    pacing: bool = True,
     tcp_memory: str | None = None,
     duration: Amount | None = None,
     goal: str | None = None,
@@ -136,6 +142,7 @@ def decision_map(
         ecn=ecn,
         competitors=competitors,
         flow_size=flow_size,
+        pacing=pacing,
         tcp_memory=tcp_memory,
         duration=duration,
         candidates=candidates,
@@ -173,7 +180,8 @@ def fields(*, competitors: Others, candidates: str | Sequence[str] | None, **oth
     """Fields of a `Question`; quantities that are None stay so."""
     for name in ("queue", "policer", "tcp_memory"):
         _check(name, others.get(name), str, "a text", "`fullpipe help advise` describes it")
-    _check("ecn", others.get("ecn"), bool, "True or False", "e.g. ecn=True")
+    for name in ("ecn", "pacing"):
+        _check(name, others.get(name), bool, "True or False", f"e.g. {name}=True")
     found = {
         name: _quantity(name, value) if name in QUANTITIES and value is not None else value
         for name, value in others.items()

@@ -5,15 +5,18 @@ import io
 import json
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 from fullpipe._native import ScenarioError
-from fullpipe.advisor.advice import BUDGET_S, MOST_BUDGET_S, Advice, Watcher, advise
+from fullpipe.advisor import goals
+from fullpipe.advisor.advice import BUDGET_S, MOST_BUDGET_S, Advice, Watcher, advise, with_candidates
 from fullpipe.advisor.inputs import Inputs, given_of
 from fullpipe.advisor.question import Question
+from fullpipe.advisor.ranking import FIRST
 from fullpipe.advisor.sources import Path, Paths
+from fullpipe.advisor.trials import Bench
 from fullpipe.errors import mistake, stated
 from fullpipe.system.words import counted, joined
 from fullpipe.worlds import registry
@@ -36,6 +39,14 @@ class Answered:
 
 
 @dataclass(frozen=True)
+class Refused:
+    """A path of a source without an answer, and why."""
+
+    path: Path
+    why: str
+
+
+@dataclass(frozen=True)
 class Answers:
     """The answers of a source, in its order."""
 
@@ -44,6 +55,7 @@ class Answers:
     paths: int
     # What the source has besides these paths, and which paths cannot be answered, and why.
     left_out: tuple[str, ...] = ()
+    refused: tuple[Refused, ...] = ()
 
     def share(self, candidate: str | None) -> float:
         """The share of the weight where a candidate is the clear winner; of None, where nobody is."""
@@ -89,6 +101,9 @@ class Answers:
                 | one.advice.to_dict()
                 for one in self.answered
             ],
+            "not_answered": [
+                {"name": one.path.name, "weight": one.path.weight, "why": one.why} for one in self.refused
+            ],
         }
 
     def to_json(self) -> str:
@@ -114,6 +129,9 @@ class Answers:
                     *map(_cell, one.advice.inputs.texts().values()),
                 ]
             )
+        for refused in self.refused:
+            path, why = refused.path, f"not answered: {refused.why}"
+            out.writerow([_cell(path.name), f"{path.weight:g}", "", "", why])
         return text.getvalue()
 
 
@@ -126,12 +144,16 @@ def answer(
     budget_s: float | None = None,
     seeds: int | None = None,
     watch: Watcher = lambda _doing, _done: None,
+    begin: Callable[[int, float, bool], None] = lambda _paths, _seconds, _at_most: None,
 ) -> Answers:
     """Answers each path; `asked` are fields of a `Question`, which come before those of the source.
 
-    All answers together take about `budget_s` seconds for each path; what is left when the time is over has
-    no answer. Both limits are those of `advise`. A path that cannot be simulated is left out with a note; it
-    is an error if no path can.
+    All answers together take at most `budget_s` seconds for each path. A path whose shortest answer takes
+    longer has none, unless others leave it their time. Both limits are those of `advise`. `begin` is called
+    before the first run with the number of paths, about how many seconds they take, and whether that is the
+    most. A path that cannot be simulated is left out with a note.
+
+    Raises `ScenarioError` if no path can be answered.
     """
     paths, questions, left_out = _possible(paths, asked)
     if not sum(path.weight for path in paths) > 0:
@@ -139,25 +161,76 @@ def answer(
     if budget_s is None and seeds is None:
         budget_s = BUDGET_S
     until_s = math.inf if budget_s is None else time.monotonic() + budget_s * len(paths)
-    answered: list[Answered] = []
-    for number, (path, question) in enumerate(zip(paths, questions, strict=True)):
+    in_all_s = _takes_s(questions, world, goal, seeds) if budget_s is None else budget_s * len(paths)
+    begin(len(paths), in_all_s, budget_s is not None)
+    found: dict[int, Advice] = {}
+    refused: dict[int, ScenarioError] = {}
+    shown = 0.0
+
+    def answer_one(number: int, waiting: int) -> None:
         left_s = until_s - time.monotonic()
-        if answered and left_s <= 0:
-            break
-        own_s = None if budget_s is None else min(max(left_s / (len(paths) - number), 1e-3), MOST_BUDGET_S)
-        watch(f"path {number + 1} of {len(paths)}", number / len(paths))
-        found = advise(
-            question,
-            goal=goal,
-            world=world,
-            budget_s=own_s,
-            seeds=seeds,
-            given=given_of(asked),
-            measured=path.says,
-            left_out=(*path.left_out, *left_out),
-        )
-        answered.append(Answered(path, found))
-    return Answers(tuple(answered), len(paths), left_out)
+        own_s = None if budget_s is None else min(max(left_s / waiting, 1e-3), MOST_BUDGET_S)
+
+        def tell(doing: str, part: float) -> None:
+            nonlocal shown
+            shown = max(shown, (number + part) / len(paths))
+            watch(f"path {number + 1} of {len(paths)}: {doing}", shown)
+
+        try:
+            found[number] = advise(
+                questions[number],
+                goal=goal,
+                world=world,
+                budget_s=own_s,
+                seeds=seeds,
+                given=given_of(asked),
+                measured=paths[number].says,
+                left_out=(*paths[number].left_out, *left_out),
+                watch=tell,
+            )
+        except ScenarioError as error:
+            if error.field != "budget":
+                raise
+            refused[number] = error
+
+    for number in range(len(paths)):
+        answer_one(number, len(paths) - number)
+    # What the others left may be enough.
+    waiting = list(refused)
+    for place, number in enumerate(waiting):
+        if until_s - time.monotonic() > (budget_s or 0.0):
+            answer_one(number, len(waiting) - place)
+    if not found:
+        raise refused[min(refused)]
+    return Answers(
+        tuple(Answered(paths[number], found[number]) for number in sorted(found)),
+        len(paths),
+        left_out,
+        tuple(
+            Refused(paths[number], f"{error.expected}; {error.fix}")
+            for number, error in sorted(refused.items())
+            if number not in found
+        ),
+    )
+
+
+# Of many paths, so many say how long all of them take.
+_SAMPLE = 5
+# About so many rounds of the runs that a goal needs look for what would change an answer.
+_ROUNDS = 60
+
+
+def _takes_s(questions: Sequence[Question], world: str, goal: str | None, seeds: int | None) -> float:
+    """About how long all answers take with a number of seeds and no budget."""
+    bench = Bench.of(world)
+    sample = questions[:: max(1, len(questions) // _SAMPLE)]
+    took_s = 0.0
+    for asked in sample:
+        question = with_candidates(asked).at([0.5] * len(asked.ranges))
+        needs = goals.named(goal, sized=asked.flow_size is not None).needs
+        few = range(1, min(FIRST, seeds or FIRST) + 1)
+        took_s += bench.takes_s(question, few) + _ROUNDS * bench.takes_s(question, few, needs)
+    return took_s * len(questions) / len(sample)
 
 
 def _possible(

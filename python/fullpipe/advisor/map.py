@@ -5,7 +5,8 @@ Runs are kept in a folder: an interrupted map resumes, and a map of the same poi
 
 import itertools
 import json
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 SEEDS = 3
 STEPS = 12
 _MOST_STEPS = 100
+# Round values of a decade.
+_ROUND = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10)
 UNCLEAR = "no clear winner"
 UNITS = {"rate": "bit/s", "rtt": "ms", "buffer": "bytes", "loss": "probability", "jitter": "ms"}
 
@@ -212,29 +215,42 @@ class Asked:
     unseen: int = 0
 
     def values(self, axis: str) -> tuple[float, ...]:
-        """The values of an axis, evenly on a logarithmic scale."""
+        """The values of an axis: round ones, about evenly on a logarithmic scale; the ends are as given."""
         first, last = (
             self.question.at([place] * len(self.question.ranges)).numbers() for place in (0.0, 1.0)
         )
         low, high = first.of(axis), last.of(axis)
         if axis == "buffer" and self.relative:
             low, high = low / first.bdp_bytes, high / last.bdp_bytes
-        return tuple(
-            low * (high / low) ** (step / (self.steps - 1)) if self.steps > 1 else low
-            for step in range(self.steps)
-        )
+        return _rounded([low * (high / low) ** (step / (self.steps - 1)) for step in range(self.steps)])
 
     def questions(self) -> list[tuple[int, int, Question]]:
         """Every point's place and question."""
-        columns, rows = range(self.steps), range(self.steps)
-        return [
-            (column, row, self.question.at(self._place(column, row)))
-            for row, column in itertools.product(rows, columns)
-        ]
+        places = {axis: _places(self.values(axis)) for axis in (self.x, self.y)}
+        found = []
+        for row, column in itertools.product(range(self.steps), repeat=2):
+            at = {self.x: places[self.x][column], self.y: places[self.y][row]}
+            found.append((column, row, self.question.at([at[name] for name in self.question.ranges])))
+        return found
 
-    def _place(self, column: int, row: int) -> list[float]:
-        parts = {self.x: column, self.y: row}
-        return [parts[name] / max(1, self.steps - 1) for name in self.question.ranges]
+
+def _places(values: Sequence[float]) -> list[float]:
+    """Where values are between the first and the last, on a logarithmic scale from 0 to 1."""
+    low, high = values[0], values[-1]
+    return [math.log(value / low) / math.log(high / low) for value in values]
+
+
+def _rounded(values: Sequence[float]) -> tuple[float, ...]:
+    """The values with those between the ends rounded, as long as they remain different."""
+    inner = [min(_round_near(value), key=lambda one: abs(math.log(one / value))) for value in values[1:-1]]
+    rounded = (values[0], *inner, values[-1])
+    different = all(one < other for one, other in itertools.pairwise(rounded))
+    return rounded if different else tuple(values)
+
+
+def _round_near(value: float) -> list[float]:
+    decade = 10.0 ** math.floor(math.log10(value))
+    return [float(f"{digits * decade:.6g}") for digits in _ROUND]
 
 
 def axis(name: str, given: str) -> tuple[str, Any]:

@@ -1,7 +1,7 @@
 """An answer for a terminal: what `fullpipe advise` prints, and `print` in Python."""
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from rich.console import Console
@@ -9,14 +9,19 @@ from rich.text import Text
 
 from fullpipe.advisor import goals
 from fullpipe.advisor.advice import COLUMNS, Advice
+from fullpipe.advisor.crossings import Looked
 from fullpipe.advisor.question import SHORT
 from fullpipe.results.statistics import Estimate
 from fullpipe.show.fitting import Fitting
-from fullpipe.system.words import counted
+from fullpipe.system.words import counted, joined
 
+# Of more changes over a range, only the first ones are printed; `to_dict` has all.
+_BOUNDARIES = 8
 # Wide enough for the table, where no terminal limits it.
 _WIDTH = 120
 _Part: TypeAlias = Text | Fitting
+# The titles of the lines that apply an answer: those that make a host as it was simulated, and the others.
+APPLY = {"To apply it": True, "The same controller in QUIC stacks, which were not simulated": False}
 
 
 def text(advice: Advice) -> str:
@@ -38,7 +43,7 @@ def parts(advice: Advice) -> Iterator[_Part]:
     yield Text(advice.answer, style="bold")
     yield Text()
     yield shares(advice) if advice.parts else ranking(advice)
-    for note in notes(advice):
+    for note in [*notes(advice), advice.hosts]:
         yield Text(note)
     if crossed := crossings(advice):
         title, *lines = crossed
@@ -46,9 +51,11 @@ def parts(advice: Advice) -> Iterator[_Part]:
         yield from (Text(f"  {line}") for line in lines)
     if advice.trust:
         yield Text(f"\nHow far to trust it: {advice.trust}")
-    if advice.lines:
-        yield Text("\nTo apply it:")
-        for line in advice.lines:
+    for title, simulated in APPLY.items():
+        own = [line for line in advice.lines if line.simulated is simulated]
+        if own:
+            yield Text(f"\n{title}:")
+        for line in own:
             yield Text(f"  {line.where}: {line.text}{f'  # {line.checked}' if line.checked else ''}")
 
 
@@ -124,6 +131,8 @@ def _columns(advice: Advice) -> list[str]:
         f"flows: mean completion time of {size}. Harm: what a {asked.neighbour} flow loses of the goodput "
         "that it has alone."
     )
+    if advice.brief:
+        said.append("The budget was too short for a measure without values; --budget gives it more.")
     settled = "" if found.settled else "; more time (--budget) or seeds (--seeds) may settle the ranking"
     said.append(f"± is half the 95 % confidence interval of the mean over {found.seeds} seeds{settled}.")
     return said
@@ -131,17 +140,22 @@ def _columns(advice: Advice) -> list[str]:
 
 def crossings(advice: Advice) -> list[str]:
     """What would change the answer: a title, and a line for each value. Empty where nobody looked."""
+    if advice.boundaries is not None:
+        found = [str(one) for one in advice.boundaries.found]
+        more = [f"and {len(found) - _BOUNDARIES} more changes"] if len(found) > _BOUNDARIES else []
+        return [str(advice.boundaries), *found[:_BOUNDARIES], *more]
+    if not advice.looked:
+        return []
     asked = advice.question
     fixed = f"; the buffer stays {asked.buffer_text}" if "bdp" in asked.buffer_text.lower() else ""
-    if advice.crossings:
-        rest = "" if advice.looked else " (not all was tried: it would take too long)"
-        title = f"What would change the answer, all else as it is{fixed}{rest}:"
-        return [title, *map(str, advice.crossings)]
-    if advice.looked:
-        loss = "at most 20 %" if asked.loss else "from none, up to 8 %"
-        return [
-            "Nothing that was tried would change the answer: a sixteenth to 16 times of buffer (3 KB to "
-            f"1 GB), round-trip time (at most 2 s), rate (at most 40 Gbit/s) and random loss ({loss}), all "
-            f"else as it is{fixed}."
-        ]
-    return []
+    title = "What would change the answer" if advice.crossings else "No change of the answer was seen"
+    return [f"{title}, all else as it is{fixed}:", *map(str, advice.crossings), _looked(advice.looked)]
+
+
+def _looked(looked: Sequence[Looked]) -> str:
+    """How far and how finely the quantities were looked at."""
+    steps = sorted({f"{one.step:.1f}" for one in looked})
+    same = {step: [str(one) for one in looked if f"{one.step:.1f}" == step] for step in steps}
+    said = "; ".join(f"{joined(ranges)} in steps of at most {step}x" for step, ranges in same.items())
+    rest = "" if all(one.complete for one in looked) else "; more would have taken too long"
+    return f"looked at: {said}{rest}"

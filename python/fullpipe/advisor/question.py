@@ -118,6 +118,8 @@ class Question:
     competitors: tuple[tuple[str, int], ...] = ()
     flow_size: Amount | None = None
     tcp_memory: str | None = None
+    # Whether the hosts pace every flow, as fq does. A controller that needs pacing has it anyway.
+    pacing: bool = True
     # How long a long flow is watched, from its start; by default `duration_s` decides.
     duration: Amount | None = None
     candidates: tuple[str, ...] = field(default=())
@@ -266,6 +268,8 @@ class Question:
         if self.policer is not None:
             path["before"] = [_policer(self.policer)]
         hosts: dict[str, Any] = {"ecn": True} if self.ecn else {}
+        if self.pacing:
+            hosts["pacing"] = True
         if self.tcp_memory is not None:
             hosts["tcp_memory"] = self.tcp_memory
         document = {

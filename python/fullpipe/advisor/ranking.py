@@ -102,17 +102,18 @@ def rank(
     goal: Goal,
     *,
     until_s: float = math.inf,
+    first: int = FIRST,
     most: int = MOST,
     begin: Callable[[int, int], None] = lambda _done, _wanted: None,
     extras: frozenset[str] = EXTRAS,
 ) -> Ranking:
     """Runs up to `most` seeds until the ranking is settled, or the next round would end after `until_s`.
 
-    `until_s` is a time of `time.monotonic`. The first round runs in any case. `begin` is told before each
-    round how many seeds are done, and how many will be after it.
+    `until_s` is a time of `time.monotonic`. The first round, of `first` seeds, runs in any case. `begin` is
+    told before each round how many seeds are done, and how many will be after it.
     """
     trials: Trials = {name: [] for name in question.candidates}
-    done, wanted = 0, min(FIRST, most)
+    done, wanted = 0, min(first, most)
     while True:
         begin(done, wanted)
         began_s = time.monotonic()

@@ -1,5 +1,8 @@
 """The lines that apply an answer: for a Linux host, for one program or route, for servers, for QUIC stacks.
 
+The lines for a host make it what the candidates were simulated on: its pacing, its ECN, its socket buffers.
+What the simulation did not have is in none of them, except for QUIC stacks, whose own controllers were not
+simulated; their lines are marked.
 Lines are tried on this machine where that is possible, and each has its result: whether the kernel has the
 controller, whether a socket takes it and what it accepts inherits it, whether programs that are installed
 know the setting. Where a line for a server or a stack comes from, its source and version say; docs/advisor.md
@@ -17,8 +20,11 @@ from pathlib import Path
 
 from fullpipe.advisor import candidates
 
-# Linux before this cannot pace without the fq discipline (tcp_internal_pacing came with 4.13).
+# Linux before this cannot pace bbr without the fq discipline.
 _PACES_ITSELF = "Linux 4.13"
+# The largest socket buffer that Linux can be set to.
+_LARGEST = 2**31 - 1
+_QUEUES = Path("/proc/sys/net/core/default_qdisc")
 _SYSCTL = Path("/proc/sys/net/ipv4/tcp_congestion_control")
 _ALLOWED = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
 _CONF = "/etc/sysctl.d/90-congestion-control.conf"
@@ -34,11 +40,23 @@ class Line:
     text: str
     tried: str = ""  # Empty if nothing here can try it.
     needs: str = ""
+    # Whether it makes a host as it was simulated. If not, it sets the same controller of a QUIC stack's own.
+    simulated: bool = True
 
     @property
     def checked(self) -> str:
         """What the line needs, and what a try said."""
         return "; ".join(filter(None, (self.needs, self.tried)))
+
+
+@dataclass(frozen=True)
+class Hosts:
+    """What the simulated hosts have, besides their controller, that Linux's defaults may not have."""
+
+    pacing: bool = False
+    ecn: bool = False
+    # Whether a flow may fill the buffers that Linux has by default.
+    large_buffers: bool = False
 
 
 @dataclass(frozen=True)
@@ -202,24 +220,26 @@ STACKS = (
 _IN_STACKS = {"newreno": "reno", "cubic9438": "cubic"}
 
 
-def of(controller: str) -> list[Line]:
-    """The lines for a controller; empty if nothing that people run has it."""
+def of(controller: str, hosts: Hosts) -> list[Line]:
+    """The lines for a controller on these hosts; empty if nothing that people run has it."""
     name = controller.partition(":")[0]
     linux = candidates.linux_name(name)
     own = _IN_STACKS.get(name, name)
-    lines = _of_linux(linux) if linux is not None else []
+    lines = [*_of_hosts(linux, hosts), *_of_linux(linux)] if linux is not None else []
     with_lines = [(stack, key) for stack in STACKS if (key := _key(stack, own, linux)) is not None]
     for stack, key in with_lines:
         text, needs = (_filled(said.get(key, ""), linux) for said in (stack.lines, stack.needs))
-        lines.append(Line(stack.name, text, _installed(stack.name), needs))
+        simulated = key == "any"
+        lines.append(Line(stack.name, text, _installed(stack.name), needs, simulated))
     if not lines:
         return []
     if linux is None and name == "bbr3":
-        lines.insert(0, Line("Linux", "no setting: its bbr is BBRv1", "", "Google's kernel has BBRv3"))
+        none = "no setting: its bbr is BBRv1"
+        lines.insert(0, Line("Linux", none, "", "Google's kernel has BBRv3", simulated=False))
     without = [stack for stack in STACKS if stack not in [one for one, _ in with_lines] and stack.has]
     if without:
         said = "; ".join(f"{stack.name} {stack.version}: {stack.has}" for stack in without)
-        lines.append(Line("without a setting for it", said))
+        lines.append(Line("without a setting for it", said, simulated=False))
     return lines
 
 
@@ -235,6 +255,28 @@ def _filled(line: str, linux: str | None) -> str:
     return line.replace("LINUX", name).replace("BASE64", b64encode(name.encode()).decode())
 
 
+def _of_hosts(linux: str, hosts: Hosts) -> list[Line]:
+    """The lines that make a host what was simulated, whatever its controller."""
+    lines = []
+    if hosts.pacing:
+        # TCP paces flows of bbr itself (tcp_internal_pacing came with 4.13).
+        rest = f"; optional since {_PACES_ITSELF}, where bbr paces itself" if linux == "bbr" else ""
+        new = f"for new devices{rest}"
+        lines.append(Line("pacing", "sysctl -w net.core.default_qdisc=fq", _queue_discipline(), new))
+        one = f"for a device that is up{rest}"
+        lines.append(Line("pacing, one device", "tc qdisc replace dev DEV root fq", "", one))
+        lines.append(Line("after every boot", f"{_CONF}: net.core.default_qdisc = fq"))
+    if hosts.ecn and linux != "dctcp":
+        lines.append(Line("ECN, at both ends", "sysctl -w net.ipv4.tcp_ecn=1"))
+    if hosts.large_buffers:
+        why = "no buffer limits a flow"
+        receive = f'sysctl -w net.ipv4.tcp_rmem="4096 131072 {_LARGEST}"'
+        send = f'sysctl -w net.ipv4.tcp_wmem="4096 16384 {_LARGEST}"'
+        lines.append(Line("receiver", receive, "", why))
+        lines.append(Line("sender", send, "", why))
+    return lines
+
+
 def _of_linux(linux: str) -> list[Line]:
     lines = []
     builtin = linux in ("reno", "cubic")
@@ -247,19 +289,6 @@ def _of_linux(linux: str) -> list[Line]:
         # Without it, the setting below comes too early at boot.
         lines.append(Line("after every boot", f"/etc/modules-load.d/tcp_{linux}.conf: tcp_{linux}"))
     lines.append(Line("after every boot", f"{_CONF}: net.ipv4.tcp_congestion_control = {linux}"))
-    if linux == "bbr":
-        needs = f"optional since {_PACES_ITSELF}, where TCP paces itself"
-        lines.append(Line("pacing", "sysctl -w net.core.default_qdisc=fq", "", f"{needs}; for new devices"))
-        lines.append(
-            Line(
-                "pacing, one device",
-                "tc qdisc replace dev DEV root fq",
-                "",
-                f"optional since {_PACES_ITSELF}",
-            )
-        )
-    queue = "tc qdisc replace dev DEV root fq_codel"
-    lines.append(Line("queue of a bottleneck of your own", queue, "", "keeps it short under any controller"))
     call = f'setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "{linux}", {len(linux)})'
     python = f'sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"{linux}")'
     go = f'syscall.SetsockoptString(int(fd), syscall.IPPROTO_TCP, syscall.TCP_CONGESTION, "{linux}")'
@@ -283,11 +312,20 @@ def _loaded(linux: str) -> str:
 
 
 def _default(linux: str) -> str:
+    return _setting(_SYSCTL, linux)
+
+
+def _queue_discipline() -> str:
+    return _setting(_QUEUES, "fq")
+
+
+def _setting(file: Path, wanted: str) -> str:
+    """Whether a setting of this machine has a value already."""
     try:
-        now = _SYSCTL.read_text(errors="replace").strip()
+        now = file.read_text(errors="replace").strip()
     except OSError:
         return ""
-    return "is so here" if now == linux else f"{now} here"
+    return "is so here" if now == wanted else f"{now} here"
 
 
 def _allowed(linux: str) -> str:

@@ -59,9 +59,13 @@ class Bench:
         summaries = dict(zip(map(address, wanted), self._carry_out(wanted), strict=True))
         return [plan.trials(seeds, summaries) for plan in plans]
 
-    def tasks(self, question: Question, seeds: Sequence[int]) -> list[Task]:
+    def tasks(self, question: Question, seeds: Sequence[int], extras: frozenset[str] = EXTRAS) -> list[Task]:
         """What `run` would run for one question."""
-        return self._tasks(Plan(question, EXTRAS).jobs(seeds))
+        return self._tasks(Plan(question, extras).jobs(seeds))
+
+    def takes_s(self, question: Question, seeds: Sequence[int], extras: frozenset[str] = EXTRAS) -> float:
+        """How long `run` takes for one question, by the world's own estimate, in seconds."""
+        return Local().takes_s(self.tasks(question, seeds, extras))
 
     def _tasks(self, wanted: Sequence[Job]) -> list[Task]:
         return [Task(self.world.name, job) for job in wanted]

@@ -68,7 +68,7 @@ def nearest(path: Numbers, controllers: tuple[str, ...], count: int = 3) -> list
 
 
 def sentence(path: Numbers, controllers: tuple[str, ...], beyond: tuple[str, ...] = ()) -> str:
-    """What the nearest cells say; `beyond` is what the path has, and the cells have not."""
+    """What the nearest cells say; `beyond` is what the path has, e.g. "a policer", and the cells have not."""
     near = nearest(path, controllers)
     if not near:
         return "These controllers were not compared with a kernel: the simulator stands alone."
@@ -78,7 +78,7 @@ def sentence(path: Numbers, controllers: tuple[str, ...], beyond: tuple[str, ...
     if alone:
         rest += f" {joined(alone)} {'was' if len(alone) == 1 else 'were'} not compared with a kernel."
     if beyond:
-        rest += f" None of these paths has a {joined(list(beyond))}."
+        rest += f" None of these paths has {joined(list(beyond))}."
     close = [one for distance, one in near if distance <= FAR]
     if not close:
         nearest_name = near[0][1].name

@@ -2,7 +2,12 @@
 
     class Mine(fp.Controller):
         def on_ack(self, ack):
-            self.cwnd += ack.newly_acked / self.cwnd
+            if ack.connection.state == "open":
+                self.cwnd += 3 * ack.newly_acked / self.cwnd  # Three segments more a round trip.
+
+        def on_state(self, change):
+            if change.reduce:  # After a loss.
+                self.cwnd = max(2, 0.8 * self.cwnd)
 
     fp.compare(["bbr1", Mine], rate="20 Mbit/s", rtt="40 ms")
 

@@ -175,6 +175,13 @@ def tell_work(runs: int, seconds: float) -> None:
         say(f"fullpipe: {counted(runs, 'run')} to do, about {minutes(seconds)}")
 
 
+def tell_paths(paths: int, seconds: float, at_most: bool) -> None:
+    """Says before the runs how many paths there are, and how long they take."""
+    if seconds >= WORTH_TELLING_S:
+        about = "at most" if at_most else "about"
+        say(f"fullpipe: {counted(paths, 'path')} to answer, {about} {minutes(seconds)}")
+
+
 def note_unused(world: str, *, seeds: bool, repetitions: bool) -> None:
     """Says of a given number of runs that no chosen world uses it."""
     counted_in = {one.deterministic for one in registry.chosen(world)}
@@ -266,12 +273,15 @@ def folder_for(given: Path | None, stem: str, *, wanted: bool) -> Folder | None:
 
 
 def check_folder(path: Path) -> None:
-    """Raises `ScenarioError` if a folder cannot be written into. Creates nothing."""
+    """Raises `ScenarioError` if a folder cannot be written into, or has somebody's files. Creates nothing."""
     from fullpipe.errors import mistake
     from fullpipe.system import files
 
     if (reason := files.obstacle(path)) is not None:
         raise mistake("out", str(path), f"a folder to write into ({reason})", "name another folder")
+    if (name := files.stranger(path)) is not None:
+        expected = f"a new or empty folder, or one with earlier results (it has {name}, and none of these)"
+        raise mistake("out", str(path), expected, "name another folder")
 
 
 def check_file(path: Path, field: str = "out") -> None:

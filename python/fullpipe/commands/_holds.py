@@ -36,6 +36,9 @@ CONFORMITY = Kind(
     lambda said: said["controller"],
     lambda said: f"the conformance of {said['controller']}",
 )
+MAP = Kind("map.json", lambda _said: "map", lambda _said: "`fullpipe map`")
+ANSWERS = Kind("answers.json", lambda _said: "answers", lambda _said: "`fullpipe advise`")
+ADVICE = Kind("advice.json", lambda _said: "advice", lambda _said: "`fullpipe kernel advice`")
 # Kinds whose runs are kept in a store, which an interrupted command leaves without results.
 _STORED = (STUDY, GRID)
 
@@ -55,7 +58,7 @@ def refuse_others(folder: Path, kind: Kind, of: Callable[[], object]) -> None:
 
 def _other(folder: Path, kind: Kind, of: Callable[[], object]) -> str | None:
     """The other command's results in a folder, in words; None if there are none."""
-    for one in (SCENARIO, STUDY, GRID, CHECK, CONFORMITY):
+    for one in (SCENARIO, STUDY, GRID, CHECK, CONFORMITY, MAP, ANSWERS, ADVICE):
         path = folder / one.file
         if not path.is_file():
             continue

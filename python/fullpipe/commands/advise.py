@@ -16,9 +16,11 @@ from fullpipe.commands._common import (
     console,
     path,
     say,
+    tell_paths,
     tell_work,
     watching,
 )
+from fullpipe.commands._holds import ANSWERS, refuse_others
 from fullpipe.worlds import registry
 
 if TYPE_CHECKING:
@@ -68,6 +70,13 @@ def advise(
             show_default="long flows",
         ),
     ] = None,
+    pacing: Annotated[
+        bool,
+        typer.Option(
+            "--pacing/--no-pacing",
+            help="Whether senders pace all flows by fq, or only controllers pace that do so themselves.",
+        ),
+    ] = True,
     tcp_memory: Annotated[
         str | None, typer.Option("--tcp-mem", help="Socket buffers: max or linux.", show_default="max")
     ] = None,
@@ -102,8 +111,8 @@ def advise(
         float | None,
         typer.Option(
             metavar="SECONDS",
-            help="How long an answer may take; of a file, for each path.",
-            show_default="5, or as long as --seeds takes",
+            help="How long an answer may take at most; of a file, for each path.",
+            show_default="about 5, or as long as --seeds takes",
         ),
     ] = None,
     seeds: Annotated[
@@ -137,10 +146,11 @@ def advise(
         if source is None:
             raise mistake("out", str(out), "the paths of a file", "give --from, too")
         check_folder(out)
+        refuse_others(out, ANSWERS, lambda: "answers")
     asked: dict[str, Any] = {"rate": rate, "rtt": rtt, "buffer": buffer, "loss": loss, "jitter": jitter}
     asked |= {"queue": queue, "policer": policer, "ecn": ecn, "flow_size": flow_size}
     asked |= {"tcp_memory": tcp_memory, "competitors": competitors or (), "candidates": candidates}
-    asked["duration"] = duration
+    asked |= {"duration": duration, "pacing": pacing}
     how: dict[str, Any] = {"goal": goal, "world": world, "seeds": seeds}
     with watching() as bars:
 
@@ -152,7 +162,8 @@ def advise(
             found = interface.advise(**asked, **how, budget=budget, watch=watch, begin=tell_work)
         else:
             paths = sources.read(source)
-            found = many.answer(paths, interface.fields(**asked), **how, budget_s=budget, watch=watch)
+            fields = interface.fields(**asked)
+            found = many.answer(paths, fields, **how, budget_s=budget, watch=watch, begin=tell_paths)
     if as_json:
         print(found.to_json())
     elif isinstance(found, Advice):
@@ -172,7 +183,7 @@ def _show_many(answers: "Answers") -> None:
     from fullpipe.show.fitting import Fitting
 
     out = console()
-    if answers.paths == 1:
+    if len(answers.answered) == answers.paths == 1:
         for note in answers.answered[0].path.notes:
             out.print(Text(f"Note: {note}"), soft_wrap=True)
         printed.show(answers.answered[0].advice, out)
@@ -185,6 +196,8 @@ def _show_many(answers: "Answers") -> None:
     table.add_text("Notes")
     for one in answers.answered:
         table.add_row(one.path.name, one.advice.winner or "–", one.advice.answer, "; ".join(one.notes))
+    for refused in answers.refused:
+        table.add_row(refused.path.name, "–", "not answered", refused.why)
     out.print(table)
     for line in answers.inputs.lines():
         out.print(Text(line), soft_wrap=True)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from fullpipe.commands._common import DISAGREE, AsJson, check_folder, path, say
+from fullpipe.commands._holds import ADVICE, refuse_others
 from fullpipe.system import limits
 
 # Those of `fullpipe.advisor.held`, which takes a while to import; a test compares them.
@@ -67,6 +68,7 @@ def advice(
         markers.check(table)
     folder = out or Path("out") / "advice"
     check_folder(folder)
+    refuse_others(folder, ADVICE, lambda: "advice")
     files.make_folder(folder)
     try:
         with files.runs_kept(folder), Watched(Console(stderr=True, highlight=False), say, "kernel") as watch:

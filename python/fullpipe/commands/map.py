@@ -18,6 +18,7 @@ from fullpipe.commands._common import (
     results_folder,
     say,
 )
+from fullpipe.commands._holds import MAP, refuse_others
 from fullpipe.worlds import registry
 
 
@@ -87,6 +88,7 @@ def map_(
     plan = maps.ask(replace(asked, **axes), across, upwards, goal=goal, steps=steps, seeds=seeds, tree=tree)
     folder = out or Path("out") / "map"
     check_folder(folder)
+    refuse_others(folder, MAP, lambda: "map")
     carrier = engine_of(engine, ray_address, [registry.DEFAULT])
     files.make_folder(folder)
     try:

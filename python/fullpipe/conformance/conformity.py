@@ -255,7 +255,7 @@ class Conformity:
         yield Text(self.summary)
         if self.not_honoured:
             ignored = Unhonoured([self.controller], self.world, self.not_honoured)
-            yield Text(ignored.note("the pages list them"))
+            yield Text(ignored.note("the pages list them"), style="dim")
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.summary}>"

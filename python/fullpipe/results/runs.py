@@ -159,6 +159,42 @@ class Group:
         return list(dict.fromkeys(sentence for run in self.runs for sentence in run.not_honoured))
 
 
+# What a summary shows of its columns.
+_SHOWN = (
+    "world",
+    "controller",
+    "seeds",
+    "goodput_bps",
+    "rtt_mean_ms",
+    "rtt_p95_ms",
+    "retransmits",
+    "loss_ratio",
+)
+
+
+class Summary(pl.DataFrame):
+    """A data frame of many columns that shows the important ones, where printed and in a notebook."""
+
+    def _short(self) -> pl.DataFrame:
+        shown = [name for name in _SHOWN if name in self.columns]
+        whole = len(shown) < len(_SHOWN)
+        return pl.DataFrame(self.get_columns() if whole else [self[name] for name in shown])
+
+    def _rest(self) -> str:
+        more = self.width - self._short().width
+        return f"and {more} more columns: see .columns" if more else ""
+
+    def __str__(self) -> str:
+        with pl.Config(tbl_cols=-1):
+            return "\n".join(filter(None, (str(self._short()), self._rest())))
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self, **options: Any) -> str:
+        return f"{self._short()._repr_html_(**options)}<p>{self._rest()}</p>"
+
+
 @dataclass(frozen=True)
 class Runs:
     """Runs of one scenario, with its alternatives side by side.
@@ -200,11 +236,14 @@ class Runs:
 
     @property
     def summary(self) -> pl.DataFrame:
-        """One row for each world and alternative: mean and 95 % confidence interval of each measure."""
+        """One row for each world and alternative: mean and 95 % confidence interval of each measure.
+
+        It shows the columns that people read first; `columns` names all of them.
+        """
         signals = [one for one in (*SIGNALS, *SEEN) if any(group.measures[one.name] for group in self.groups)]
         shown = (*MEASURES, *signals)
         rows = [_summary_row(group, shown) for group in self.groups]
-        return pl.DataFrame(rows, schema=_summary_schema(shown), orient="row")
+        return Summary(rows, schema=_summary_schema(shown), orient="row")
 
     @property
     def flows(self) -> pl.DataFrame:

@@ -1,4 +1,7 @@
-"""What was not honoured of what a run asked for, in words; each controller is named once for all its runs."""
+"""The settings of a run that a world does not support; each controller is named once for all its runs.
+
+They are no failures: the run went on without them.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +27,7 @@ class Unhonoured:
         """One line for a terminal; `where` has the sentences that it does not repeat."""
         several = len(self.sentences) > _MOST_SAID
         said = f"{counted(len(self.sentences), 'thing')}; {where}." if several else " ".join(self.sentences)
-        return f"Not honoured for {joined(self.labels)}, {self.world}: {said}"
+        return f"Note: not supported for {joined(self.labels)} in {self.world}, which is no failure: {said}"
 
     def html(self) -> str:
         """All sentences."""
@@ -43,4 +46,7 @@ def unhonoured(results: Runs) -> list[Unhonoured]:
 
 def section(found: Sequence[Unhonoured]) -> str:
     """The part of a page that lists them; empty if there are none."""
-    return f"<h2>Not honoured</h2>{''.join(one.html() for one in found)}" if found else ""
+    if not found:
+        return ""
+    title = '<h2>Not supported</h2><p class="quiet">No failures: the runs went on without these settings.</p>'
+    return title + "".join(one.html() for one in found)

@@ -1,6 +1,7 @@
 """Results as people use them: the runs of a scenario that can be printed, drawn, judged and written."""
 
 import json
+import re
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -64,11 +65,15 @@ class Results(Runs):
         with files.adding(self._kept(0, folder)):
             said = json.dumps(self.scenario.named, indent=1, ensure_ascii=False) + "\n"
             files.write(folder, "scenario.json", said.encode(errors="replace"), needed=needed)
+        written: list[str] = []
         for number, run in enumerate(self.runs):
             with files.adding(self._kept(number, folder)):
                 for name, data in _files_of(run, names[run.label]).items():
                     files.write(folder, f"runs/{name}", data, needed=needed)
+                    written.append(name)
             needed -= run.size
+        # Runs of earlier results in this folder would be mistaken for some of these.
+        files.remove_others(folder / "runs", written, _RUN_FILE)
 
     def _kept(self, number: int, folder: Path) -> str:
         return f"{number} of {len(self.runs)} runs are in {folder / 'runs'}; report.html is not written"
@@ -106,6 +111,10 @@ _NOTEBOOK_STYLE = (
     "<style>table.summary .number { text-align: right } "
     "table.summary th, table.summary td { padding: 0.2em 0.6em }</style>"
 )
+
+
+# The name of any file of `_files_of`.
+_RUN_FILE = re.compile(r".+-seed\d+\.(flows\.parquet|links\.parquet|json)")
 
 
 def _files_of(run: Run, name: str) -> dict[str, bytes]:

@@ -11,6 +11,7 @@ import fcntl
 import hashlib
 import io
 import os
+import re
 import secrets
 import stat
 from collections import Counter
@@ -320,6 +321,42 @@ def remove_parts(folder: Path) -> None:
                         _remove_parts_of(below)
                     finally:
                         os.close(below)
+        finally:
+            os.close(here)
+
+
+# Files or folders at the top of what commands write, by which a folder of earlier results is known.
+_RESULTS = frozenset(
+    (
+        *("scenario.json", "claims.json", "map.json", "answers.json", "advice.json", "check.json"),
+        *("grid.json", "conformity.json", "log.jsonl", "lock", "runs"),
+    )
+)
+
+
+def stranger(folder: Path) -> str | None:
+    """The name of a file in a folder that has something and no earlier results; None for other folders.
+
+    Hidden files do not count.
+    """
+    with contextlib.suppress(OSError):
+        names = sorted(one.name for one in folder.iterdir())
+        if not _RESULTS & set(names):
+            return next((name for name in names if not name.startswith(".")), None)
+    return None
+
+
+def remove_others(folder: Path, written: Iterable[str], kind: re.Pattern[str]) -> None:
+    """Removes the regular files in a folder whose whole name is of a kind, except those just written."""
+    kept = set(written)
+    with contextlib.suppress(OSError):
+        here = os.open(folder, _FOLDER | os.O_NOFOLLOW)
+        try:
+            with os.scandir(here) as found:
+                names = [one.name for one in found if one.is_file(follow_symlinks=False)]
+            for name in names:
+                if name not in kept and kind.fullmatch(name):
+                    os.unlink(name, dir_fd=here)
         finally:
             os.close(here)
 
