@@ -12,6 +12,7 @@ from fullpipe.advisor.advice import COLUMNS, Advice
 from fullpipe.advisor.question import SHORT
 from fullpipe.results.statistics import Estimate
 from fullpipe.show.fitting import Fitting
+from fullpipe.show.screen import Screen
 from fullpipe.system.words import counted
 
 # Wide enough for the table, where no terminal limits it.
@@ -21,7 +22,7 @@ _Part: TypeAlias = Text | Fitting
 
 def text(advice: Advice) -> str:
     """All of it as plain text."""
-    out = Console(file=io.StringIO(), width=_WIDTH, force_terminal=False, highlight=False)
+    out = Screen(file=io.StringIO(), width=_WIDTH)
     show(advice, out)
     assert isinstance(out.file, io.StringIO)
     return "\n".join(line.rstrip() for line in out.file.getvalue().splitlines())

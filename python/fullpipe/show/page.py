@@ -15,7 +15,8 @@ from importlib import resources
 from typing import Any
 
 from fullpipe.show.figures import theme
-from fullpipe.show.figures.svg import labelled
+from fullpipe.show.figures.svg import labelled, printable_spec
+from fullpipe.text import printable
 
 
 def page(title: str, sections: Iterable[str], specs: Sequence[dict[str, Any]]) -> str:
@@ -98,7 +99,7 @@ def variable(colour: str) -> str:
 
 def text(value: str) -> str:
     """Text as HTML."""
-    return html.escape(value)
+    return html.escape(printable(value))
 
 
 def _with_scheme(drawn: str) -> str:
@@ -123,7 +124,7 @@ def _scheme() -> str:
 def _script(specs: Sequence[dict[str, Any]]) -> str:
     if not specs:
         return ""
-    said = _with_scheme(json.dumps(list(specs), separators=(",", ":")))
+    said = _with_scheme(json.dumps(printable_spec(specs), separators=(",", ":")))
     code = f"{_vega()}\nconst specs = {said};\n{_asset('report.js')}"
     return f'<script type="module">{_inside_script(code)}</script>'
 

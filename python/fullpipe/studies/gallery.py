@@ -56,7 +56,7 @@ def save(
     folders: Sequence[tuple[Study, Path]],
     before: Former | None = None,
     table: str | None = None,
-    say: Callable[[str], None] = lambda _line: None,
+    say: Callable[[str], object] = lambda _line: None,
 ) -> None:
     """Writes the document, and its images into a folder with its name without the suffix.
 

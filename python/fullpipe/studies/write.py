@@ -112,7 +112,7 @@ def claim(result: Result, folder: Path) -> None:
     files.write(folder, f"results/{built.name}.json", json.dumps(about, indent=1).encode())
 
 
-def paper(study: Study, folder: Path, say: Callable[[str], None] = lambda _line: None) -> Path:
+def paper(study: Study, folder: Path, say: Callable[[str], object] = lambda _line: None) -> Path:
     """Writes the results of all claims of a paper, and returns the report. `say` gets notes on omissions."""
     results = loaded(study, folder, say)
     about = {"paper": study.name, "claims": [one.said for one in results]}
@@ -122,7 +122,7 @@ def paper(study: Study, folder: Path, say: Callable[[str], None] = lambda _line:
     return files.write(folder, "report.html", html.encode())
 
 
-def loaded(study: Study, folder: Path, say: Callable[[str], None] = lambda _line: None) -> list[Loaded]:
+def loaded(study: Study, folder: Path, say: Callable[[str], object] = lambda _line: None) -> list[Loaded]:
     """The results in a folder, in the order of the claims. `say` gets notes on omissions."""
     found = []
     for built in study.claims:
@@ -136,7 +136,7 @@ def loaded(study: Study, folder: Path, say: Callable[[str], None] = lambda _line
     return found
 
 
-def verdicts(folder: Path, say: Callable[[str], None] = lambda _line: None) -> dict[str, dict[str, Any]]:
+def verdicts(folder: Path, say: Callable[[str], object] = lambda _line: None) -> dict[str, dict[str, Any]]:
     """The results in the `claims.json` of a folder, by claim; empty if there is none.
 
     `say` gets notes on omissions.

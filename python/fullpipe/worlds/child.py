@@ -15,7 +15,7 @@ from struct import Struct
 from typing import Any
 
 from fullpipe import _native
-from fullpipe.system import plugs
+from fullpipe.text import shown
 
 LENGTH = Struct(">Q")
 # Of a child that is ours: its sentence may have the last lines of several programs in it.
@@ -65,7 +65,7 @@ def end(child: subprocess.Popen[bytes]) -> None:
 
 def last_line(complaints: bytes) -> str:
     """The last line that a child complained of, or nothing."""
-    return plugs.shown("".join(complaints.decode(errors="replace").strip().splitlines()[-1:]))
+    return shown("".join(complaints.decode(errors="replace").strip().splitlines()[-1:]))
 
 
 def readable(descriptors: Iterable[int], most_s: float) -> list[int]:
@@ -92,12 +92,12 @@ def as_error(header: Mapping[str, Any], *, logs: bool, most: int = _MOST_OF_OURS
     An `OSError` is about logs that the child writes, which its caller names. Without `logs`, there is no file
     that it could be about.
     """
-    message = plugs.shown(str(header["message"]), most)
+    message = shown(str(header["message"]), most)
     if logs and type(number := header.get("errno")) is int and number in errno.errorcode:
         return OSError(number, message)
     kind = _native.ScenarioError if header.get("kind") == "ScenarioError" else _native.WorldError
     error = kind(message)
     for name in ("field", "given", "expected", "fix"):
         if isinstance(header.get(name), str):
-            setattr(error, name, plugs.shown(header[name], most))
+            setattr(error, name, shown(header[name], most))
     return error

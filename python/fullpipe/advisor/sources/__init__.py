@@ -15,6 +15,7 @@ from fullpipe._native import ScenarioError
 from fullpipe.advisor.question import Question, parsed
 from fullpipe.errors import mistake, stated
 from fullpipe.system import reading
+from fullpipe.text import shown
 
 # No source of these is larger, but captures, which are read elsewhere.
 MOST_BYTES = 32 << 20
@@ -141,15 +142,10 @@ def _printable(path: Path) -> Path:
     """The path with a name and notes that a terminal can print, and a weight that can be added up."""
     return replace(
         path,
-        name=_clean(path.name, _MOST_NAME) or "unnamed",
-        notes=tuple(_clean(note, _MOST_NOTE) for note in path.notes),
+        name=shown(path.name, _MOST_NAME) or "unnamed",
+        notes=tuple(shown(note, _MOST_NOTE) for note in path.notes),
         weight=min(path.weight, _MOST_WEIGHT),
     )
-
-
-def _clean(text: str, most: int) -> str:
-    kept = "".join(one if one.isprintable() else "\ufffd" for one in text[: most + 1]).strip()
-    return kept if len(kept) <= most else f"{kept[: most - 1]}…"
 
 
 def _text(path: File) -> str:

@@ -5,6 +5,7 @@ import resource
 from typing import Any
 
 from fullpipe.errors import OutputError
+from fullpipe.text import printable
 
 # The renderer is a JavaScript engine, which reserves this much address space and ends the process without it.
 _ADDRESS_SPACE = 80_000_000_000
@@ -24,14 +25,23 @@ def picture(spec: dict[str, Any], label: str | None = None) -> str:
         )
     import vl_convert
 
-    return labelled(vl_convert.vegalite_to_svg(spec), label or described(spec))
+    return labelled(vl_convert.vegalite_to_svg(printable_spec(spec)), label or described(spec))
+
+
+def printable_spec(part: Any) -> Any:
+    """A figure's specification with printable texts: XML forbids control characters."""
+    if isinstance(part, dict):
+        return {printable(name): printable_spec(one) for name, one in part.items()}
+    if isinstance(part, list | tuple):
+        return [printable_spec(one) for one in part]
+    return printable(part) if isinstance(part, str) else part
 
 
 def labelled(svg: str, label: str) -> str:
     """An SVG with a label for those who cannot see it; one that has a label keeps it."""
     if ' role="img"' in svg[: svg.index(">")]:
         return svg
-    return svg.replace("<svg", f'<svg role="img" aria-label="{html.escape(label)}"', 1)
+    return svg.replace("<svg", f'<svg role="img" aria-label="{html.escape(printable(label))}"', 1)
 
 
 def described(spec: dict[str, Any]) -> str:
