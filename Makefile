@@ -43,7 +43,7 @@ QUIC_SOURCES := $(shell find quic crates/units crates/cc crates/path crates/expo
 
 SOURCES := Cargo.toml Cargo.lock pyproject.toml \
 	$(shell find crates -type d -name target -prune -o \( -name '*.rs' -o -name '*.[ch]' -o -name Cargo.toml \) -print) \
-	$(shell find python -type f ! -name '*.pyc' ! -name '*.so')
+	$(shell find python -type f ! -name '*.pyc' ! -name '*.so' ! -name 'vega-*.js')
 
 # Makes cargo and pip build for the same interpreter, and puts maturin on the path.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
@@ -214,7 +214,7 @@ $(TOOLS):
 		echo "cargo is missing: install stable Rust 1.88 or newer (https://rustup.rs), and open a new shell so" \
 			"that it is found" >&2; exit 1; }
 	$(PYTHON) -m venv --clear $(VENV)
-	$(PIP_INSTALL) 'maturin>=1.9,<2'
+	$(PIP_INSTALL) 'maturin>=1.9,<2' 'vl-convert-python>=1.8'
 	@touch $@
 
 $(QUIC): $(TOOLS) $(QUIC_SOURCES)

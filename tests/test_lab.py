@@ -348,13 +348,11 @@ def test_dripping_clients_make_room_for_one_that_asks(
 def test_request_that_drips_ends_at_its_deadline(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lab._Handler, "request_s", 0.2)
     monkeypatch.setattr(lab._Handler, "patience_s", 60.0)
-    with socket.create_connection(server.server_address[:2], timeout=30) as client:
-        with contextlib.suppress(OSError):
-            while True:
-                client.sendall(b"G")
-                if child.readable([client.fileno()], 0.01):
-                    assert client.recv(100) == b""
-                    break
+    address = server.server_address[:2]
+    with socket.create_connection(address, timeout=30) as client, contextlib.suppress(OSError):
+        while not child.readable([client.fileno()], 0.01):
+            client.sendall(b"G")
+        assert client.recv(100) == b""
 
 
 def test_answer_that_nobody_reads_ends_at_the_deadline(

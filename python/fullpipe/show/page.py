@@ -15,7 +15,7 @@ from importlib import resources
 from typing import Any
 
 from fullpipe.show.figures import theme
-from fullpipe.show.figures.svg import labelled, printable_spec
+from fullpipe.show.figures.svg import labelled, printable_spec, render, renderer_version
 from fullpipe.text import printable
 
 
@@ -132,9 +132,11 @@ def _script(specs: Sequence[dict[str, Any]]) -> str:
 @cache
 def _vega() -> str:
     """Vega, Vega-Lite and vega-embed as one script."""
-    import vl_convert
-
-    return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    # Bundled when the package was built (`build_backend.py`); not in a folder of sources.
+    made = resources.files("fullpipe").joinpath("show", "assets", f"vega-{renderer_version()}.js")
+    if made.is_file():
+        return made.read_text(encoding="utf-8")
+    return str(render("javascript_bundle", "window.vegaEmbed = vegaEmbed;"))
 
 
 def _inside_script(code: str) -> str:

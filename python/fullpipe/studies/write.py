@@ -24,6 +24,7 @@ from typing import Any
 from fullpipe import _native
 from fullpipe.show.figures import theme
 from fullpipe.show.figures.svg import picture
+from fullpipe.show.figures.svg import png as as_png
 from fullpipe.studies import page
 from fullpipe.studies.catalogue import Built, Study
 from fullpipe.studies.checks import Outcome, Over
@@ -92,8 +93,6 @@ class _Damaged(ValueError):
 
 def claim(result: Result, folder: Path) -> None:
     """Writes a claim's own files."""
-    import vl_convert
-
     built, data = result.plan.claim, result.data
     for suffix, frame in (("", data.runs), (".series", data.series)):
         if frame.height:
@@ -103,7 +102,7 @@ def claim(result: Result, folder: Path) -> None:
         spec = theme.settled(built.claim.figure(data).configure(**theme.config()).to_dict())
         svg = picture(spec)
         files.write(folder, f"figures/{built.name}.svg", svg.encode())
-        png = vl_convert.svg_to_png(svg, scale=_PNG_SCALE)
+        png = as_png(svg, scale=_PNG_SCALE)
         files.write(folder, f"figures/{built.name}.png", png)
         if built.claim.texts is not None:
             for name, text in built.claim.texts(data).items():
