@@ -44,7 +44,7 @@ QUIC_SOURCES := $(shell find quic crates/units crates/cc crates/path crates/expo
 
 SOURCES := Cargo.toml Cargo.lock pyproject.toml \
 	$(shell find crates -type d -name target -prune -o \( -name '*.rs' -o -name '*.[ch]' -o -name Cargo.toml \) -print) \
-	$(shell find python -type f ! -name '*.pyc' ! -name '*.so' ! -name 'vega-*.js')
+	$(shell find python -type f ! -name '*.pyc' ! -name '*.so' ! -name 'vega-*.js' ! -name 'THIRD-PARTY-NOTICES.txt')
 
 # Makes cargo and pip build for the same interpreter, and puts maturin on the path.
 export PATH := $(CURDIR)/$(BIN):$(PATH)

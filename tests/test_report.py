@@ -2,7 +2,9 @@
 
 import importlib.util
 import re
+import shutil
 import sys
+import tomllib
 import types
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -249,15 +251,37 @@ def test_machine_without_proc_is_told_before_the_renderer_starts(
         svg.picture({})
 
 
-def test_built_package_brings_the_script_of_its_renderer(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def built_by(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
+    """The build backend, without maturin."""
     build = Path(__file__).parent.parent / "python" / "build_backend.py"
     spec = importlib.util.spec_from_file_location("build_backend", build)
     assert spec is not None and spec.loader is not None
     monkeypatch.setitem(sys.modules, "maturin", types.ModuleType("maturin"))
     backend = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(backend)
+    return backend
+
+
+def test_notices_name_every_crate_of_the_lock_file_that_is_linked(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    if shutil.which("cargo") is None:
+        pytest.skip("cargo is not installed, so that no notices can be made")
+    built_by(monkeypatch).notices(tmp_path / "notices.txt")
+    text = (tmp_path / "notices.txt").read_text(encoding="utf-8")
+    lock = tomllib.loads((Path(__file__).parent.parent / "Cargo.lock").read_text(encoding="utf-8"))
+    known = {f"{one['name']} {one['version']}" for one in lock["package"] if "source" in one}
+    named = set(re.findall(r"^={80}\n(\S+ \S+): \S.*$", text, re.MULTILINE))
+    assert named <= known and {"pyo3", "parquet", "serde"} <= {one.split()[0] for one in named}
+    # Nothing that demands more than a notice.
+    assert not re.search(r"^\S+ \S+: .*(GPL|MPL|SSPL)(?!.* OR |.*-or-later)", text, re.MULTILINE)
+    assert "Permission is hereby granted" in text
+
+
+def test_built_package_brings_the_script_of_its_renderer(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    backend = built_by(monkeypatch)
     monkeypatch.setattr("vl_convert.javascript_bundle", lambda _: "bundled()")
     (tmp_path / "vega-0.1.js").touch()
     made = backend.bundle(tmp_path)
