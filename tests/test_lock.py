@@ -10,6 +10,8 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 EXTRAS: dict[str, list[str]] = PROJECT["project"]["optional-dependencies"]
+# Not those of packages that are unpacked below a build folder.
+LOCKS = [one for one in sorted(ROOT.glob("**/Cargo.lock")) if "target" not in one.parts]
 PIN = re.compile(
     r"^([\w.-]+)==([^\s;\\]+)( ; [^\\]+)? \\\n((?: +--hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", re.MULTILINE
 )
@@ -59,3 +61,10 @@ def test_locks_have_the_same_versions() -> None:
 def test_build_requirements_are_those_of_the_metadata() -> None:
     lines = (ROOT / "requirements" / "build.in").read_text(encoding="utf-8").splitlines()
     assert [one for one in lines if not one.startswith("#")] == PROJECT["build-system"]["requires"]
+
+
+@pytest.mark.parametrize("file", LOCKS, ids=lambda one: str(one.relative_to(ROOT)))
+def test_crates_come_from_the_registry_alone(file: Path) -> None:
+    packages = tomllib.loads(file.read_text(encoding="utf-8"))["package"]
+    others = [one for one in packages if "source" in one]
+    assert all(one["source"].startswith("registry+") and len(one["checksum"]) == 64 for one in others)

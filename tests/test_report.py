@@ -273,8 +273,6 @@ def test_notices_name_every_crate_of_the_lock_file_that_is_linked(
     known = {f"{one['name']} {one['version']}" for one in lock["package"] if "source" in one}
     named = set(re.findall(r"^={80}\n(\S+ \S+): \S.*$", text, re.MULTILINE))
     assert named <= known and {"pyo3", "parquet", "serde"} <= {one.split()[0] for one in named}
-    # Nothing that demands more than a notice.
-    assert not re.search(r"^\S+ \S+: .*(GPL|MPL|SSPL)(?!.* OR |.*-or-later)", text, re.MULTILINE)
     assert "Permission is hereby granted" in text
 
 
