@@ -13,6 +13,7 @@
 #   make differential  gives the same random events to Linux's C code and to our controllers, and compares after each;
 #                  needs Linux's source (apt install linux-source gcc); EVENTS=1000000 for a short run
 #   make package   packages the crates that others can use, builds them from their packages, and with Rust 1.88, their oldest
+#   make lock      renews requirements/*.txt, the versions and hashes of the Python packages that these targets install
 #   make bench     runs the benchmarks
 #   make clean     removes what the other targets made
 
@@ -43,13 +44,13 @@ QUIC_SOURCES := $(shell find quic crates/units crates/cc crates/path crates/expo
 
 SOURCES := Cargo.toml Cargo.lock pyproject.toml \
 	$(shell find crates -type d -name target -prune -o \( -name '*.rs' -o -name '*.[ch]' -o -name Cargo.toml \) -print) \
-	$(shell find python -type f ! -name '*.pyc' ! -name '*.so')
+	$(shell find python -type f ! -name '*.pyc' ! -name '*.so' ! -name 'vega-*.js' ! -name 'THIRD-PARTY-NOTICES.txt')
 
 # Makes cargo and pip build for the same interpreter, and puts maturin on the path.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .PHONY: help demo test lint lint-rust lint-python lint-citations test-rust test-no-std test-bpf test-python lab lab-engine lab-site \
-	lab-installed test-lab bench-lab quic test-quic mistakes differential package bench clean
+	lab-installed test-lab bench-lab quic test-quic mistakes differential package lock bench clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -189,6 +190,15 @@ bench: $(PACKAGE)
 	$(BIN)/python bench/python.py
 	cargo bench --locked -p fullpipe-path
 
+# Versions are open in pyproject.toml and locked here, for every Python and platform. uv is a tool of this target alone.
+LOCK = $(BIN)/python -m uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-annotate --no-header
+lock: $(TOOLS)
+	$(PIP_INSTALL) uv
+	$(LOCK) pyproject.toml requirements/build.in --extra dev --output-file requirements/dev.txt
+	$(LOCK) pyproject.toml requirements/build.in --extra studies --constraints requirements/dev.txt --output-file requirements/studies.txt
+	$(LOCK) requirements/build.in --constraints requirements/dev.txt --output-file requirements/build.txt
+
 clean:
 	rm -rf $(VENV) out lab/node_modules lab/dist lab/src/engine/engine.wasm $(LAB_SITE)
 	cargo clean
@@ -202,7 +212,7 @@ $(LAB_TOOLS): lab/package-lock.json
 	cd lab && npm ci --no-audit --no-fund
 	@touch $@
 
-$(TOOLS):
+$(TOOLS): requirements/build.txt
 	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) is missing: install Python 3.11 or newer" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo "$$($(PYTHON) --version) is too old: install Python 3.11 or newer, and name it if it is not" \
@@ -214,7 +224,7 @@ $(TOOLS):
 		echo "cargo is missing: install stable Rust 1.88 or newer (https://rustup.rs), and open a new shell so" \
 			"that it is found" >&2; exit 1; }
 	$(PYTHON) -m venv --clear $(VENV)
-	$(PIP_INSTALL) 'maturin>=1.9,<2'
+	$(PIP_INSTALL) --require-hashes -r requirements/build.txt
 	@touch $@
 
 $(QUIC): $(TOOLS) $(QUIC_SOURCES)
@@ -222,13 +232,15 @@ $(QUIC): $(TOOLS) $(QUIC_SOURCES)
 	$(QUIC_CARGO) build --release --locked --bin fullpipe-quic
 	install -m 755 "$(CARGO_TARGET)/quic/release/fullpipe-quic" $@
 
-$(PACKAGE): $(TOOLS) $(SOURCES)
+$(PACKAGE): $(TOOLS) $(SOURCES) requirements/studies.txt
 	@echo "Compiling and installing Fullpipe; the first time takes about five minutes"
-	$(PIP_INSTALL) --no-build-isolation '.[studies]'
+	$(PIP_INSTALL) --require-hashes -r requirements/studies.txt
+	$(PIP_INSTALL) --no-deps --no-build-isolation .
 	@touch $@
 
 # The package and the tools that check it.
-$(DEV): $(TOOLS) $(SOURCES)
+$(DEV): $(TOOLS) $(SOURCES) requirements/dev.txt
 	@echo "Compiling and installing Fullpipe with the tools that check it; the first time takes about five minutes"
-	$(PIP_INSTALL) --no-build-isolation '.[dev]'
+	$(PIP_INSTALL) --require-hashes -r requirements/dev.txt
+	$(PIP_INSTALL) --no-deps --no-build-isolation .
 	@touch $(PACKAGE) $@

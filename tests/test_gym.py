@@ -1,5 +1,6 @@
 """The environments for learning agents: the checks of their libraries, measures and rewards."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -162,3 +163,28 @@ def test_an_action_is_one_finite_number(action: Any) -> None:
     shared.reset(seed=1)
     with pytest.raises(fp.ScenarioError, match="one of flow_0, flow_1"):
         shared.step({"flow_9": np.array([0.0], dtype=np.float32)})
+
+
+@pytest.mark.parametrize("flows", [0, -1, True, 2.5, 201, 100_000, 2**70])
+def test_number_of_agents_is_bounded(flows: Any) -> None:
+    with pytest.raises(fp.ScenarioError, match=r"flows: .* expected a whole number from 1 to 200"):
+        SharedPathEnv(flows=flows)
+
+
+@pytest.mark.parametrize("given", [math.nan, math.inf, -math.inf, None, "much", 1j, [1, 2]])
+def test_reward_that_is_no_finite_number_is_refused(given: Any) -> None:
+    for make in (PathEnv, SharedPathEnv):
+        env: Any = make(reward=lambda _: given)
+        env.reset(seed=1)
+        action = np.zeros(1, dtype=np.float32)
+        with pytest.raises(fp.ScenarioError, match=r"reward: .* expected a function whose result"):
+            env.step(action if make is PathEnv else {"flow_0": action})
+
+
+def test_every_observation_is_finite() -> None:
+    env = PathEnv({"rate": "100 kbit/s", "rtt": "1 ms", "buffer": "3 KB", "loss": "20 %"}, duration="5 s")
+    observation, _ = env.reset(seed=1)
+    for _ in range(20):
+        assert np.isfinite(observation).all()
+        observation, reward, *_ = env.step(np.ones(1, dtype=np.float32))
+        assert math.isfinite(reward)

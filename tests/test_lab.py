@@ -1,5 +1,6 @@
 """`fullpipe lab`: it hands out the page's files, and nothing else to nobody else."""
 
+import contextlib
 import http.client
 import os
 import signal
@@ -8,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Generator, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from fullpipe import cli
 from fullpipe.errors import ScenarioError
 from fullpipe.lab import server as lab
 from fullpipe.lab.server import Server
+from fullpipe.worlds import child
 
 
 @pytest.fixture
@@ -327,3 +330,49 @@ def test_a_header_that_is_said_twice_is_refused(server: Server, name: str) -> No
     with socket.create_connection((host, port)) as client:
         client.sendall(f"GET / HTTP/1.1\r\n{said}\r\n".encode())
         assert client.recv(100).startswith(b"HTTP/1.1 400 ")
+
+
+def test_dripping_clients_make_room_for_one_that_asks(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "young_s", 0.0)
+    with contextlib.ExitStack() as held:
+        for _ in range(300):
+            client = held.enter_context(socket.create_connection(server.server_address[:2], timeout=10))
+            client.sendall(b"GET / HTTP/1.1\r\nX: ")
+            assert len(server._waiting) <= lab._MOST_CONNECTIONS
+        answer, _ = ask(server)
+        assert answer.status == 200
+
+
+def test_request_that_drips_ends_at_its_deadline(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lab._Handler, "request_s", 0.2)
+    monkeypatch.setattr(lab._Handler, "patience_s", 60.0)
+    address = server.server_address[:2]
+    with socket.create_connection(address, timeout=30) as client, contextlib.suppress(OSError):
+        while not child.readable([client.fileno()], 0.01):
+            client.sendall(b"G")
+        assert client.recv(100) == b""
+
+
+def test_answer_that_nobody_reads_ends_at_the_deadline(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = threading.Event()
+    monkeypatch.setattr(lab._Handler, "longest_s", 0.2)
+    # Called after each connection.
+    monkeypatch.setattr(server, "close_request", lambda request: (request.close(), ended.set()))
+    server.files["/"] = replace(server.files["/"], content=b"x" * 50_000_000)
+    with socket.create_connection(server.server_address[:2]) as client:
+        client.sendall(f"GET / HTTP/1.1\r\nHost: {server.url[7:-1]}\r\n\r\n".encode())
+        assert ended.wait(60)
+
+
+@pytest.mark.parametrize(("peer", "most"), [("192.0.2.1", lab._MOST_OF_PEER), ("127.0.0.1", 64), ("::1", 64)])
+def test_connections_of_a_peer_are_bounded(
+    server: Server, monkeypatch: pytest.MonkeyPatch, peer: str, most: int
+) -> None:
+    monkeypatch.setattr(lab, "_peer", lambda _: peer)
+    with contextlib.ExitStack() as held:
+        ours = [held.enter_context(socket.socket()) for _ in range(most + 1)]
+        assert [server._admit(one, peer) for one in ours] == [True] * most + [False]

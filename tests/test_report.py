@@ -1,12 +1,19 @@
 """The report is one file that needs no network, and says what a reader must know."""
 
+import importlib.util
 import re
+import shutil
+import sys
+import tomllib
+import types
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
+import fullpipe as fp
+from fullpipe.show.figures import svg
 from fullpipe.show.results import Results
 
 LIMIT_BYTES = 5_000_000
@@ -222,3 +229,64 @@ def test_a_report_of_two_worlds_says_how_far_they_are_apart(small: Results, tmp_
 def test_results_and_figures_are_short_in_a_prompt(small: Results) -> None:
     assert repr(small) == "<Results: bbr1, cubic in sim, 6 runs>"
     assert repr(small.plot()) == "<figure 'Throughput'; .save('figure.svg') writes it, a notebook shows it>"
+
+
+def _panic(*_: object, **__: object) -> None:
+    # As the class of panics in native modules: no `Exception`.
+    raise type("PanicException", (BaseException,), {})("no thread\x1b")
+
+
+def test_panic_of_the_renderer_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vl_convert.vegalite_to_svg", _panic)
+    with pytest.raises(fp.OutputError, match=r"cannot be drawn: the renderer failed \(no thread"):
+        svg.picture({})
+
+
+def test_machine_without_proc_is_told_before_the_renderer_starts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(svg, "_PROC", tmp_path / "self")
+    monkeypatch.setattr("vl_convert.vegalite_to_svg", _panic)
+    with pytest.raises(fp.OutputError, match="needs /proc, which is not mounted; mount it"):
+        svg.picture({})
+
+
+def built_by(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
+    """The build backend, without maturin."""
+    build = Path(__file__).parent.parent / "python" / "build_backend.py"
+    spec = importlib.util.spec_from_file_location("build_backend", build)
+    assert spec is not None and spec.loader is not None
+    monkeypatch.setitem(sys.modules, "maturin", types.ModuleType("maturin"))
+    backend = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(backend)
+    return backend
+
+
+def test_notices_name_every_crate_of_the_lock_file_that_is_linked(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    if shutil.which("cargo") is None:
+        pytest.skip("cargo is not installed, so that no notices can be made")
+    built_by(monkeypatch).notices(tmp_path / "notices.txt")
+    text = (tmp_path / "notices.txt").read_text(encoding="utf-8")
+    lock = tomllib.loads((Path(__file__).parent.parent / "Cargo.lock").read_text(encoding="utf-8"))
+    known = {f"{one['name']} {one['version']}" for one in lock["package"] if "source" in one}
+    named = set(re.findall(r"^={80}\n(\S+ \S+): \S.*$", text, re.MULTILINE))
+    assert named <= known and {"pyo3", "parquet", "serde"} <= {one.split()[0] for one in named}
+    assert "Permission is hereby granted" in text
+
+
+def test_built_package_brings_the_script_of_its_renderer(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    backend = built_by(monkeypatch)
+    monkeypatch.setattr("vl_convert.javascript_bundle", lambda _: "bundled()")
+    (tmp_path / "vega-0.1.js").touch()
+    made = backend.bundle(tmp_path)
+    assert [made] == list(tmp_path.iterdir()) and made.read_text() == "bundled()"
+    monkeypatch.setattr("vl_convert.javascript_bundle", _panic)
+    assert backend.bundle(tmp_path) == made
+    made.unlink()
+    assert backend.bundle(tmp_path) is None
+    # The page looks for the very name.
+    assert made.name == f"vega-{svg.renderer_version()}.js"

@@ -7,6 +7,7 @@ PACKAGE = Path(__file__).parent.parent / "python" / "fullpipe"
 
 # A room may import from those that come before it in this list.
 ROOMS = (
+    "text",
     "errors",
     "system",
     "ask",

@@ -35,8 +35,9 @@ from fullpipe.commands import (
 )
 from fullpipe.commands._common import WORLDS, complain
 from fullpipe.commands.study import app as study
-from fullpipe.system import provenance
+from fullpipe.system import provenance, streams
 from fullpipe.system.words import capitalised
+from fullpipe.text import shown
 from fullpipe.worlds import registry
 
 
@@ -69,11 +70,12 @@ class _Command(TyperCommand):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Prints the help, with the worlds of installed packages."""
         self._name_worlds(look=True)
-        super().format_help(ctx, formatter)
+        with streams.own_text():
+            super().format_help(ctx, formatter)
 
     def _name_worlds(self, *, look: bool) -> None:
         for one, template in zip(self._naming, self._templates, strict=True):
-            one.help = template.replace(WORLDS, registry.said_in_help(look=look))  # type: ignore[attr-defined]
+            one.help = template.replace(WORLDS, shown(registry.said_in_help(look=look)))  # type: ignore[attr-defined]
 
     def invoke(self, ctx: Any) -> Any:
         """Runs the command."""
@@ -138,6 +140,11 @@ class _Group(TyperGroup):
     def get_params(self, ctx: Any) -> list[Any]:
         """The parameters, with names for their values in the help."""
         return [_usage.in_plain_words(one) for one in super().get_params(ctx)]
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Prints the help."""
+        with streams.own_text():
+            super().format_help(ctx, formatter)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Finds the command. A typing mistake is never taken for a former name, which is hidden."""

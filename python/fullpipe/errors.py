@@ -4,15 +4,31 @@ import json
 import re
 from collections.abc import Callable, Mapping
 
+from fullpipe import _native
 from fullpipe._native import ScenarioError
+from fullpipe.text import MOST_SENTENCE, shown
+
+
+def _sentence(error: BaseException) -> str:
+    """What `str()` returns: printable and bounded, whatever text of a file the message quotes."""
+    plain = OSError.__str__(error) if isinstance(error, OSError) else BaseException.__str__(error)
+    return shown(plain, MOST_SENTENCE)
+
+
+for _kind in (ScenarioError, _native.WorldError, _native.RecordingError, _native.ControllerError):
+    _kind.__str__ = _sentence  # type: ignore[method-assign]
 
 
 class OutputError(OSError):
     """A file could not be written, e.g. because the disk is full. `str()` says which, why, and what to do."""
 
+    __str__ = _sentence
+
 
 class SweepError(RuntimeError):
     """A sweep had to stop, e.g. because another one uses its folder. `str()` says why and what to do."""
+
+    __str__ = _sentence
 
 
 def mistake(field: str, given: object, expected: str, fix: str) -> ScenarioError:

@@ -34,6 +34,9 @@ pub(crate) struct Logs {
     logged: Mutex<Logged>,
 }
 
+/// Of Linux. The standard library has no kind for it, and panics at a negative descriptor.
+const EBADF: i32 = 9;
+
 #[pymethods]
 impl Logs {
     /// `qlog` are files for the current form and for the older one. A packet in the file `pcap` is cut behind `snaplen` bytes. No
@@ -49,6 +52,9 @@ impl Logs {
         spool: Option<RawFd>,
     ) -> PyResult<Logs> {
         let own = |fd: RawFd| -> io::Result<File> {
+            if fd < 0 {
+                return Err(io::Error::from_raw_os_error(EBADF));
+            }
             // SAFETY: Python holds it open during this call.
             let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
             Ok(File::from(borrowed.try_clone_to_owned()?))

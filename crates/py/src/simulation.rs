@@ -10,7 +10,7 @@ use fullpipe_scenario::quantity::{Quantity, Said};
 use fullpipe_scenario::spec::Spec;
 use fullpipe_sim::{SaidChange, SimError, Simulation, Status};
 use fullpipe_units::Time;
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyIndexError, PyRuntimeError};
 use pyo3::prelude::*;
 
 use crate::controller::{Brought, Faults, plug};
@@ -133,9 +133,13 @@ impl PySimulation {
         self.look(Simulation::flows)
     }
 
-    /// A flow as it is now.
+    /// A flow as it is now. `IndexError` where no flow has the number.
     fn flow(&self, index: usize) -> PyResult<FlowNow> {
-        self.look(|simulation| FlowNow::of(simulation, index))
+        self.look(|simulation| {
+            (index < simulation.flows())
+                .then(|| FlowNow::of(simulation, index))
+                .ok_or_else(|| no_flow(index, simulation.flows()))
+        })?
     }
 
     /// The queues as they are now.
@@ -191,6 +195,11 @@ impl PySimulation {
         let mut held = self.held()?;
         Ok(see(&running(&mut held)?.simulation))
     }
+}
+
+/// The error for a number that no flow has.
+fn no_flow(index: usize, flows: usize) -> PyErr {
+    PyIndexError::new_err(format!("flow {index} does not exist; expected a number below {flows}"))
 }
 
 fn running(held: &mut Option<Driven>) -> PyResult<&mut Driven> {

@@ -18,8 +18,18 @@ function pythonString(text: string): string {
   return JSON.stringify(text);
 }
 
-function pythonText(text: string): string {
-  return `"""\\\n${text.replaceAll("\\", "\\\\").replaceAll('"""', '\\"\\"\\"')}"""`;
+/** A string of Python over several lines. */
+export function pythonText(text: string): string {
+  const escaped = text
+    .replaceAll("\\", "\\\\")
+    // A quote before the closing ones would be one of them.
+    .replaceAll(/"""|"$/g, (quotes) => '\\"'.repeat(quotes.length))
+    // Python takes no NUL, reads a carriage return as the end of a line, and no file has half of a surrogate pair.
+    .replaceAll(/(?!\n)\p{Cc}|\p{Cf}|\p{Cs}|[\u2028\u2029]/gu, (one) => {
+      const code = (one.codePointAt(0) ?? 0).toString(16);
+      return one.length === 1 ? `\\u${code.padStart(4, "0")}` : `\\U${code.padStart(8, "0")}`;
+    });
+  return `"""\\\n${escaped}"""`;
 }
 
 /** What `fullpipe compare` is told by options; null if it has none for a part of the setup. */

@@ -1,8 +1,10 @@
+import { execFileSync } from "node:child_process";
+
 import { describe, expect, it } from "vitest";
 
 import type { ChartContent } from "../charts/series";
 import { DEFAULTS, type Setup } from "../state/setup";
-import { commandLine, pythonLines, scenarioOf, shellWord, type Form } from "./commands";
+import { commandLine, pythonLines, pythonText, scenarioOf, shellWord, type Form } from "./commands";
 import { chartCsv, csv } from "./csv";
 import { fileName } from "./save";
 import { chartSvg, escaped, LIGHT, piecesOf, ticks } from "./svg";
@@ -32,6 +34,11 @@ const SETUPS: { name: string; form: Form; setup: Setup; seeds?: number }[] = [
       text: 'name = "back\\\\slash \\"\\"\\" and \u{1F680}"\r\nduration = "1 s"\n\n[path]\nrate = "5 Mbit/s"\nrtt = "20 ms"\n\n[[flows]]\ncontroller = "reno"\n',
     },
   },
+  {
+    name: "a scenario that ends in a quote",
+    form: "shared",
+    setup: { ...SHORT, seed: 2, text: 'duration = "1 s"\n[path]\nrate = "5 Mbit/s"\nrtt = "20 ms"\n[[flows]]\ncontroller = "reno"' },
+  },
 ];
 
 describe("a command", () => {
@@ -59,10 +66,18 @@ describe("a command", () => {
     expect(commandLine({ ...DEFAULTS, controllers: [one] }, "comparison").file).toBe(true);
   });
 
-  it("writes a hostile text as a string of Python", () => {
-    const text = '"""\nimport os\n\\';
-    const lines = pythonLines({ ...DEFAULTS, text }, "shared");
-    expect(lines.split('"""')).toHaveLength(3);
+  it("writes any text as a string of Python that has the same text", () => {
+    const parts = [
+      '"', '""', '"""', "'", "\\", "\\n", "\n", "\r", "\r\n", "\0", "\t", "\x7f", "\u0085", "\u202e", "\u2028", "\ud800", "\u{1F680}",
+      "\u{E0041}", "{x}", "a",
+    ];
+    const texts = ['"""\nimport os\n\\', 'a = "b"', ...parts];
+    let state = 1;
+    const next = (below: number) => (state = (state * 48271) % 2147483647) % below;
+    while (texts.length < 1000) texts.push(Array.from({ length: 1 + next(6) }, () => parts[next(parts.length)]).join(""));
+    const python = "import ast, json, sys; json.dump([ast.literal_eval(one) for one in json.load(sys.stdin)], sys.stdout)";
+    const input = JSON.stringify(texts.map(pythonText));
+    expect(JSON.parse(execFileSync("python3", ["-c", python], { input, encoding: "utf8" }))).toEqual(texts);
   });
 });
 

@@ -13,6 +13,7 @@ from fullpipe.advisor.map import UNCLEAR
 from fullpipe.advisor.question import Numbers, shown
 from fullpipe.show.figures import theme
 from fullpipe.show.figures.svg import picture
+from fullpipe.show.figures.svg import png as as_png
 from fullpipe.show.page import Heading, figure, page, provenance, table, text
 from fullpipe.system import files
 from fullpipe.system import provenance as made
@@ -153,14 +154,12 @@ def write(answers: Answers, folder: Path) -> Path:
     Raises:
         OutputError: Something cannot be written, e.g. because the disk is full.
     """
-    import vl_convert
-
     drawn = spec(answers)
     svg = picture(drawn)
     files.make_folder(folder)
     files.write(folder, "answers.json", (answers.to_json() + "\n").encode())
     files.write(folder, "answers.csv", answers.to_csv().encode())
     files.write(folder, "map.svg", svg.encode())
-    files.write(folder, "map.png", vl_convert.svg_to_png(svg, scale=_PNG_SCALE))
+    files.write(folder, "map.png", as_png(svg, scale=_PNG_SCALE))
     files.write(folder, "index.html", html(answers, drawn, svg).encode())
     return folder / "index.html"

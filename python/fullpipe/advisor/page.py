@@ -17,6 +17,7 @@ from fullpipe.show.figures import theme
 from fullpipe.show.figures import tree as trees
 from fullpipe.show.figures.offline import OfflineConcatChart
 from fullpipe.show.figures.svg import picture
+from fullpipe.show.figures.svg import png as as_png
 from fullpipe.show.page import Heading, figure, page, provenance, table, text
 from fullpipe.system import files
 from fullpipe.system import provenance as made
@@ -244,15 +245,13 @@ def write(of: DecisionMap, folder: Path) -> Path:
     Raises:
         OutputError: Something cannot be written, e.g. because the disk is full.
     """
-    import vl_convert
-
     drawn = _drawn(of)
     svgs = {name: picture(one) for name, one in drawn.items()}
     files.write(folder, "map.json", (of.to_json() + "\n").encode())
     files.write(folder, "map.csv", _csv(of).encode())
     for name, svg in svgs.items():
         files.write(folder, f"{name}.svg", svg.encode())
-        files.write(folder, f"{name}.png", vl_convert.svg_to_png(svg, scale=_PNG_SCALE))
+        files.write(folder, f"{name}.png", as_png(svg, scale=_PNG_SCALE))
     files.write(folder, "index.html", html(of, list(drawn.values()), list(svgs.values())).encode())
     return folder / "index.html"
 

@@ -13,6 +13,7 @@ from fullpipe.advisor.crossings import Looked
 from fullpipe.advisor.question import SHORT
 from fullpipe.results.statistics import Estimate
 from fullpipe.show.fitting import Fitting
+from fullpipe.show.screen import Screen
 from fullpipe.system.words import counted, joined
 
 # Of more changes over a range, only the first ones are printed; `to_dict` has all.
@@ -26,7 +27,7 @@ APPLY = {"To apply it": True, "The same controller in QUIC stacks, which were no
 
 def text(advice: Advice) -> str:
     """All of it as plain text."""
-    out = Console(file=io.StringIO(), width=_WIDTH, force_terminal=False, highlight=False)
+    out = Screen(file=io.StringIO(), width=_WIDTH)
     show(advice, out)
     assert isinstance(out.file, io.StringIO)
     return "\n".join(line.rstrip() for line in out.file.getvalue().splitlines())

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fullpipe.advisor import candidates
+from fullpipe.worlds import child
 
 # Linux before this cannot pace bbr without the fq discipline.
 _PACES_ITSELF = "Linux 4.13"
@@ -375,13 +376,17 @@ def _said(program: str, *arguments: str) -> str | None:
     if path is None:
         return None
     try:
-        done = subprocess.run(
+        process = child.start(
             [path, *arguments],
             stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_PATIENCE_S,
-            check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
         )
-    except (OSError, subprocess.TimeoutExpired):
+    except OSError:
         return None
-    return (done.stdout + done.stderr).decode(errors="replace")
+    try:
+        return process.communicate(timeout=_PATIENCE_S)[0].decode(errors="replace")
+    except subprocess.TimeoutExpired:
+        return None
+    finally:
+        child.end(process)

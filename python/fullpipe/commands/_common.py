@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fullpipe.system.words import counted, joined, minutes
+from fullpipe.text import MOST_SENTENCE, lines, shown
 from fullpipe.worlds import registry
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from fullpipe.show.results import Results
+    from fullpipe.show.screen import Screen
     from fullpipe.show.watching import Watching
 
 MISTAKE = 2
@@ -24,8 +24,6 @@ DISAGREE = 1
 
 # From this estimate on, a command says beforehand how long its runs take.
 WORTH_TELLING_S = 10.0
-# Wide enough for every table where no terminal limits it.
-_PIPE_WIDTH = 160
 
 
 def path(given: str) -> Path:
@@ -159,14 +157,14 @@ Goal = Annotated[str, typer.Option("--for", help="What counts: throughput, delay
 
 
 def complain(sentence: str) -> int:
-    """Prints an error; returns the exit code for a user error."""
-    say(f"fullpipe: {sentence}")
+    """Prints an error in one line; returns the exit code for a user error."""
+    say(f"fullpipe: {shown(sentence, MOST_SENTENCE)}")
     return MISTAKE
 
 
 def say(line: str) -> None:
     """Prints a line of progress, a note or an error."""
-    print(line, file=sys.stderr, flush=True)
+    print(lines(line), file=sys.stderr, flush=True)
 
 
 def tell_work(runs: int, seconds: float) -> None:
@@ -300,14 +298,11 @@ def plain(name: str) -> str:
     return files.shortened(name)
 
 
-def console(stderr: bool = False) -> "Console":
-    """Where tables are printed; wide where no terminal limits it."""
-    from rich.console import Console
+def console(stderr: bool = False) -> "Screen":
+    """Where tables are printed."""
+    from fullpipe.show.screen import Screen
 
-    made = Console(stderr=stderr, highlight=False)
-    if not made.is_terminal:
-        made.width = _PIPE_WIDTH
-    return made
+    return Screen(stderr=stderr)
 
 
 def watching() -> "Watching":

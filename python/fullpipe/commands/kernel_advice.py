@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fullpipe.commands._common import DISAGREE, AsJson, check_folder, path, say
+from fullpipe.commands._common import DISAGREE, AsJson, check_folder, console, path, say
 from fullpipe.commands._holds import ADVICE, refuse_others
 from fullpipe.system import limits
 
@@ -48,8 +48,6 @@ def advice(
     docs/advisor/kernel.md has the criterion and a result. The 36 paths take an hour on an idle machine; an
     interrupted command resumes. Exit code 1: the target is not met.
     """
-    from rich.console import Console
-
     from fullpipe.advisor import held
     from fullpipe.errors import mistake
     from fullpipe.show.markers import Markers
@@ -71,7 +69,7 @@ def advice(
     refuse_others(folder, ADVICE, lambda: "advice")
     files.make_folder(folder)
     try:
-        with files.runs_kept(folder), Watched(Console(stderr=True, highlight=False), say, "kernel") as watch:
+        with files.runs_kept(folder), Watched(console(stderr=True), say, "kernel") as watch:
             found = held.hold(
                 held.draw(paths, seed), Store(folder), until_s=until_s, say=watch.say, watch=watch
             )

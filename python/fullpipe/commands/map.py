@@ -15,6 +15,7 @@ from fullpipe.commands._common import (
     Goal,
     Queue,
     check_folder,
+    console,
     results_folder,
     say,
 )
@@ -62,8 +63,6 @@ def map_(
     out: Annotated[Path | None, results_folder("out/map")] = None,
 ) -> None:
     """Draw which congestion control is best where, over two quantities of the path."""
-    from rich.console import Console
-
     from fullpipe.advisor import Question, page, question
     from fullpipe.advisor import map as maps
     from fullpipe.commands.study import engine_of
@@ -92,7 +91,7 @@ def map_(
     carrier = engine_of(engine, ray_address, [registry.DEFAULT])
     files.make_folder(folder)
     try:
-        with files.runs_kept(folder), Watched(Console(stderr=True, highlight=False), say, "map") as watch:
+        with files.runs_kept(folder), Watched(console(stderr=True), say, "map") as watch:
             found = maps.draw(plan, Store(folder), carrier, watch=watch)
     except KeyboardInterrupt:
         say(f"fullpipe: finished runs are kept in {folder}; the same command resumes")

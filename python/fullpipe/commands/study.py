@@ -2,7 +2,6 @@
 
 import json
 import math
-import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -16,7 +15,10 @@ from fullpipe.commands._common import (
     World,
     check_file,
     check_folder,
+    complain,
+    console,
     path,
+    say,
 )
 from fullpipe.commands._holds import STUDY, refuse_others
 from fullpipe.system.words import joined
@@ -70,7 +72,7 @@ def listing(out: OutOfRuns = None, quick: Quick = False, as_json: AsJson = False
     _check_there(out)
     everything = catalogue.everything()
     for reason in catalogue.load_installed().values():
-        _complain(reason)
+        complain(reason)
     said = _verdicts(everything, out, quick=quick)
     rows = [_row(one, catalogue.built(one.id), said.get(one.id), quick=quick) for one in everything]
     if as_json:
@@ -185,13 +187,13 @@ def claims(
     table = document.markdown(rows, former, figures)
     if gallery is not None:
         folders = [(study, _found(out, study.name)) for study in catalogue.papers()]
-        pictures.save(gallery, document.lines(rows, former), folders, kept, named, _complain)
-        _say(f"Gallery: {gallery}")
+        pictures.save(gallery, document.lines(rows, former), folders, kept, named, complain)
+        say(f"Gallery: {gallery}")
     if write is None:
         print(table, end="")
     else:
         files.write_named(write, table.encode())
-        _say(f"Claims: {write}")
+        say(f"Claims: {write}")
 
 
 def _check_document(file: Path | None, option: str) -> None:
@@ -279,7 +281,7 @@ def _installed(chosen: "list[Built]") -> "list[Built]":
             if not able:
                 why = f"{one.id} needs the Python module {module}; install it: {fix}"
                 raise stated("what", one.id, why, "a claim whose modules are installed", fix)
-            _complain(f"{one.id} is left out: it needs the Python module {module}; install it: {fix}")
+            complain(f"{one.id} is left out: it needs the Python module {module}; install it: {fix}")
     return able
 
 
@@ -287,8 +289,6 @@ def _carry_out(
     plans: "list[Plan]", study: object, folder: Path, engine: "Engine | None", attempts: int
 ) -> int:
     """Runs a paper's claims, writes them, and returns how many runs failed."""
-    from rich.console import Console
-
     from fullpipe.show.watched import Watched
     from fullpipe.studies import run as running
     from fullpipe.studies import write
@@ -298,14 +298,14 @@ def _carry_out(
 
     assert isinstance(study, Study)
     store = Store(folder)
-    errors = Console(stderr=True, highlight=False)
+    errors = console(stderr=True)
     try:
-        with files.runs_kept(folder), Watched(errors, _say, study.name) as watch:
+        with files.runs_kept(folder), Watched(errors, say, study.name) as watch:
             outcome = running.carry_out(
                 plans, store, engine=engine, attempts=attempts, say=watch.say, watch=watch
             )
     except KeyboardInterrupt:
-        _say(f"fullpipe: finished runs are kept in {folder}; the same command resumes")
+        say(f"fullpipe: finished runs are kept in {folder}; the same command resumes")
         raise
     with files.runs_kept(folder):
         for plan in plans:
@@ -313,10 +313,10 @@ def _carry_out(
                 result = running.examine(plan, store, outcome)
                 write.claim(result, folder)
             for note in result.notes:
-                _say(f"fullpipe: {plan.claim.id}: {note}")
+                say(f"fullpipe: {plan.claim.id}: {note}")
         with errors.status("Writing the report"):
-            report = write.paper(study, folder, _complain)
-    _say(f"Report: {report}")
+            report = write.paper(study, folder, complain)
+    say(f"Report: {report}")
     return len(outcome.failed)
 
 
@@ -409,7 +409,7 @@ def _verdicts(claims: "Sequence[Listed]", out: Path | None, *, quick: bool = Fal
     found: dict[str, Said] = {}
     # A given folder may be that of every paper. It is read, and damage in it is reported, once.
     for folder in dict.fromkeys(_found(out, one.paper, quick=quick) for one in claims):
-        found |= write.verdicts(folder, _complain)
+        found |= write.verdicts(folder, complain)
     return found
 
 
@@ -469,11 +469,3 @@ def _fewer(built: "Built | None", said: "Said | None") -> str:
 def _missed(findings: "Iterable[Said]") -> bool:
     """Whether a check of a claim failed in some world, or could not be decided."""
     return any(check["outcome"] != "met" for finding in findings for check in finding["checks"])
-
-
-def _complain(sentence: str) -> None:
-    _say(f"fullpipe: {sentence}")
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

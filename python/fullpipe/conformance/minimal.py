@@ -7,6 +7,7 @@ from typing import Any
 
 from fullpipe.conformance.conformity import Check, Conformity, Played, Result
 from fullpipe.conformance.registry import TEXT
+from fullpipe.text import MOST_SENTENCE, shown
 
 # What a scenario can change by itself. All else was changed by hand.
 _SCHEDULED = ("rate", "rtt", "loss")
@@ -75,7 +76,7 @@ def _of_several(number: int, files: list[Path], result: Result) -> list[str]:
 
 def _comment(text: str) -> str:
     """A line of TOML's comments, which no character of a reason or of a folder's name may end."""
-    return "# " + "".join(one if one.isprintable() else "?" for one in text)
+    return f"# {shown(text, MOST_SENTENCE)}"
 
 
 def _document(conformity: Conformity, name: str, played: Played) -> dict[str, Any]:

@@ -72,7 +72,7 @@ class PathEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
         ended = self.episode.ended(0)
         return (
             self.episode.observation(0),
-            float(self._settings.reward(outcome)),
+            self._settings.rewarded(outcome),
             ended,
             self.episode.over and not ended,
             outcome.to_dict(),

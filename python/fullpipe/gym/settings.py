@@ -1,5 +1,6 @@
 """What both environments are made with, and the spaces of an agent."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -9,7 +10,7 @@ import numpy as np
 
 from fullpipe.ask.scenario import Amount
 from fullpipe.errors import mistake
-from fullpipe.gym.outcome import HISTORY, MEASURES, MOST, Reward
+from fullpipe.gym.outcome import HISTORY, MEASURES, MOST, Outcome, Reward
 from fullpipe.system.words import joined
 
 Path: TypeAlias = Mapping[str, Any]
@@ -40,6 +41,17 @@ class Settings:
         """The path of the next episode: that in the options of `reset`, else the environment's."""
         chosen: Path | Draw = (options or {}).get("path", self.path)
         return chosen(random) if callable(chosen) else chosen
+
+    def rewarded(self, outcome: Outcome) -> float:
+        """The reward of a step. Raises `ScenarioError` unless it is one finite number."""
+        given = self.reward(outcome)
+        try:
+            value = float(given)
+        except (TypeError, ValueError, OverflowError):
+            value = math.nan
+        if not math.isfinite(value):
+            raise mistake("reward", repr(given), "a function whose result is a finite number", "correct it")
+        return value
 
 
 def observation_space() -> gymnasium.Space[Any]:

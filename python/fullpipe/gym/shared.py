@@ -14,6 +14,9 @@ from fullpipe.gym.episode import Episode, number
 from fullpipe.gym.outcome import Reward, reward
 from fullpipe.gym.settings import PATH, Draw, Path, Settings, action_space, observation_space
 
+# A step of so many agents still takes less than a second, and an episode begins within a few.
+MOST_FLOWS = 200
+
 _Array = NDArray[np.float32]
 
 
@@ -39,10 +42,11 @@ class SharedPathEnv(ParallelEnv[str, _Array, _Array]):  # type: ignore[misc] # I
         reward: Reward = reward,
         render_mode: None = None,
     ) -> None:
-        if isinstance(flows, bool) or flows < 1:
-            raise mistake("flows", flows, "a whole number from 1", "e.g. 2")
+        if type(flows) is not int or not 1 <= flows <= MOST_FLOWS:
+            raise mistake("flows", flows, f"a whole number from 1 to {MOST_FLOWS}", "e.g. 2")
         self.render_mode = render_mode
         self.possible_agents = [f"flow_{number}" for number in range(flows)]
+        self._numbers = {name: number for number, name in enumerate(self.possible_agents)}
         self.agents: list[str] = []
         self._spaces = {name: (observation_space(), action_space()) for name in self.possible_agents}
         self._settings = Settings(
@@ -96,17 +100,17 @@ class SharedPathEnv(ParallelEnv[str, _Array, _Array]):  # type: ignore[misc] # I
             )
         given = [number(actions[name]) if name in actions else None for name in self.possible_agents]
         outcomes = self.episode.step(given)
-        acted, numbers = self.agents, {name: self.possible_agents.index(name) for name in self.agents}
+        acted, numbers = self.agents, {name: self._numbers[name] for name in self.agents}
         ended = {name: self.episode.ended(numbers[name]) for name in acted}
         over = {name: self.episode.over and not ended[name] for name in acted}
         self.agents = [name for name in acted if not (ended[name] or over[name])]
         return (
             self._observations(acted),
-            {name: float(self._settings.reward(outcomes[numbers[name]])) for name in acted},
+            {name: self._settings.rewarded(outcomes[numbers[name]]) for name in acted},
             ended,
             over,
             {name: outcomes[numbers[name]].to_dict() for name in acted},
         )
 
     def _observations(self, agents: Sequence[str]) -> dict[str, _Array]:
-        return {name: self.episode.observation(self.possible_agents.index(name)) for name in agents}
+        return {name: self.episode.observation(self._numbers[name]) for name in agents}

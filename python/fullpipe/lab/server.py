@@ -8,10 +8,13 @@ stranger owns can be made to lead here, and answers are not for pages of other o
 
 import contextlib
 import hashlib
+import io
 import ipaddress
+import math
 import socket
 import socketserver
 import threading
+import time
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -55,9 +58,14 @@ _SAFETY = {
 _LASTING = "/assets/"
 _LONGEST_TARGET = 2048
 _MOST_CONNECTIONS = 64
-# A connection on which nobody asks ends after so many seconds, and any connection after so many: otherwise
-# a few clients that send a byte now and then would keep all others out.
-_PATIENCE_S, _LONGEST_S = 15.0, 60.0
+# From other machines. All programs of this machine have one address.
+_MOST_OF_PEER = 16
+# A connection on which nobody asks ends after so many seconds, one whose request is not complete so many
+# after its first byte, and any connection after so many: otherwise a few clients that send a byte now and
+# then would keep all others out.
+_PATIENCE_S, _REQUEST_S, _LONGEST_S = 15.0, 5.0, 60.0
+# When there are too many, a connection that has waited for a request for longer ends for a new one.
+_YOUNG_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -100,6 +108,7 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
     request_queue_size = _MOST_CONNECTIONS
+    young_s = _YOUNG_S
 
     def __init__(self, host: str, port: int, folder: Path | None = None) -> None:
         folder = SITE if folder is None else folder
@@ -107,7 +116,9 @@ class Server(ThreadingHTTPServer):
         if "/" not in self.files:
             sentence = "the lab's page is not built; run `make lab` in a checkout of Fullpipe"
             raise stated("lab", str(folder), sentence, "a built page", "run `make lab`")
-        self._slots = threading.BoundedSemaphore(_MOST_CONNECTIONS)
+        # When each connection began to wait for a request; infinite while one is answered.
+        self._waiting: dict[socket.socket, float] = {}
+        self._lock = threading.Lock()
         try:
             family, _, _, _, found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         except (socket.gaierror, UnicodeError, OverflowError) as error:
@@ -148,7 +159,7 @@ class Server(ThreadingHTTPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Handles a connection in a thread of its own, if there are not too many."""
-        if not self._slots.acquire(blocking=False):
+        if not self._admit(request, str(client_address[0])):
             self.shutdown_request(request)
             return
         super().process_request(request, client_address)
@@ -158,7 +169,38 @@ class Server(ThreadingHTTPServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._slots.release()
+            with self._lock:
+                self._waiting.pop(request, None)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Closes a connection, which nobody may end later: its descriptor may be another's."""
+        with self._lock:
+            self._waiting.pop(request, None)
+        super().shutdown_request(request)
+
+    def waits(self, request: socket.socket, since_s: float) -> None:
+        """Notes since when a connection waits for a request; infinite while one is answered."""
+        with self._lock:
+            if request in self._waiting:
+                self._waiting[request] = since_s
+
+    def _admit(self, request: socket.socket, peer: str) -> bool:
+        """Whether there is room for a connection. One that has waited for long makes room."""
+        now_s = time.monotonic()
+        with self._lock:
+            if not ipaddress.ip_address(peer.partition("%")[0]).is_loopback:
+                theirs = [one for one in self._waiting if _peer(one) == peer]
+                if len(theirs) >= _MOST_OF_PEER:
+                    return False
+            if len(self._waiting) >= _MOST_CONNECTIONS:
+                oldest = min(self._waiting, key=self._waiting.__getitem__)
+                if now_s - self._waiting[oldest] < self.young_s:
+                    return False
+                # Its thread then reads the end, and closes it.
+                del self._waiting[oldest]
+                _end(oldest)
+            self._waiting[request] = now_s
+            return True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Says nothing of a browser that went away."""
@@ -201,27 +243,79 @@ def _said(error: Exception) -> str:
     return str(getattr(error, "strerror", None) or error)
 
 
+def _end(connection: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
+
+
+def _peer(connection: socket.socket) -> str:
+    try:
+        return str(connection.getpeername()[0])
+    except OSError:
+        return ""
+
+
+class _Until(io.RawIOBase):
+    """What a client sends, until a time. A socket's own timeout would begin again with each byte."""
+
+    def __init__(self, handler: "_Handler") -> None:
+        self._handler = handler
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, into: Any) -> int:
+        """Raises `TimeoutError` when the time is over."""
+        connection = self._handler.connection
+        connection.settimeout(self._handler.left_s())
+        count: int = connection.recv_into(into)
+        self._handler.began()
+        return count
+
+
 class _Handler(BaseHTTPRequestHandler):
     """One connection."""
 
     server: Server
     protocol_version = "HTTP/1.1"
-    timeout = _PATIENCE_S
+    patience_s = _PATIENCE_S
+    request_s = _REQUEST_S
     longest_s = _LONGEST_S
 
-    def handle(self) -> None:
-        """Answers requests until the connection ends, or its time is over."""
-        over = threading.Timer(self.longest_s, self._end)
-        over.daemon = True
-        over.start()
-        try:
-            super().handle()
-        finally:
-            over.cancel()
+    def setup(self) -> None:
+        """Begins the connection's time."""
+        super().setup()
+        self.rfile.close()
+        self.rfile = io.BufferedReader(_Until(self))
+        self._ends_s = time.monotonic() + self.longest_s
+        self._until_s, self._begun = self._ends_s, False
 
-    def _end(self) -> None:
-        with contextlib.suppress(OSError):
-            self.connection.shutdown(socket.SHUT_RDWR)
+    def left_s(self) -> float:
+        """How long a read or a write may still take."""
+        left_s = min(self._until_s, self._ends_s) - time.monotonic()
+        if left_s <= 0:
+            raise TimeoutError
+        return left_s
+
+    def began(self) -> None:
+        """The first bytes of a request have come: the others must come soon."""
+        if not self._begun:
+            self._begun, self._until_s = True, time.monotonic() + self.request_s
+
+    def handle_one_request(self) -> None:
+        """Answers a request; the connection ends where none comes in time."""
+        now_s = time.monotonic()
+        self.server.waits(self.connection, now_s)
+        self._begun, self._until_s = False, now_s + self.patience_s
+        super().handle_one_request()
+
+    def parse_request(self) -> bool:
+        """Parses a request, after which the answer has what is left of the connection's time."""
+        parsed = super().parse_request()
+        self.server.waits(self.connection, math.inf)
+        self._until_s = self._ends_s
+        self.connection.settimeout(self.left_s())
+        return parsed
 
     def do_GET(self) -> None:
         """Hands out a file."""

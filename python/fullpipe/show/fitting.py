@@ -15,6 +15,8 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from fullpipe.text import lines
+
 # Between two columns of `box.SIMPLE_HEAD`: a space on each side of a separator; rich pads both edges, too.
 _GAP, _EDGES = 3, 2
 # Text narrower than this is hard to read; a transposed table is easier.
@@ -61,7 +63,7 @@ class Fitting:
     def add_row(self, *cells: str | Text) -> None:
         """Adds a row with a cell for each column."""
         assert len(cells) == len(self.columns), "a row has a cell for each column"
-        self.rows.append([cell if isinstance(cell, Text) else Text(cell) for cell in cells])
+        self.rows.append([_cell(cell) for cell in cells])
 
     def add_heading(self, *parts: Text) -> None:
         """Adds a line over the whole width, above the rows that are added next."""
@@ -181,6 +183,13 @@ class Either:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield self.wide if self.wide._widths(options.max_width) is not None else self.narrow
+
+
+def _cell(given: str | Text) -> Text:
+    """A cell with printable text of a bounded length, so that its width is known before it is printed."""
+    cell = given if isinstance(given, Text) else Text(given)
+    plain = lines(cell.plain)
+    return cell if plain == cell.plain else Text(plain, style=cell.style)
 
 
 def _empty(show_header: bool) -> Table:

@@ -15,7 +15,8 @@ from importlib import resources
 from typing import Any
 
 from fullpipe.show.figures import theme
-from fullpipe.show.figures.svg import labelled
+from fullpipe.show.figures.svg import labelled, printable_spec, render, renderer_version
+from fullpipe.text import printable
 
 
 def page(title: str, sections: Iterable[str], specs: Sequence[dict[str, Any]]) -> str:
@@ -98,7 +99,7 @@ def variable(colour: str) -> str:
 
 def text(value: str) -> str:
     """Text as HTML."""
-    return html.escape(value)
+    return html.escape(printable(value))
 
 
 def _with_scheme(drawn: str) -> str:
@@ -123,7 +124,7 @@ def _scheme() -> str:
 def _script(specs: Sequence[dict[str, Any]]) -> str:
     if not specs:
         return ""
-    said = _with_scheme(json.dumps(list(specs), separators=(",", ":")))
+    said = _with_scheme(json.dumps(printable_spec(specs), separators=(",", ":")))
     code = f"{_vega()}\nconst specs = {said};\n{_asset('report.js')}"
     return f'<script type="module">{_inside_script(code)}</script>'
 
@@ -131,9 +132,11 @@ def _script(specs: Sequence[dict[str, Any]]) -> str:
 @cache
 def _vega() -> str:
     """Vega, Vega-Lite and vega-embed as one script."""
-    import vl_convert
-
-    return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    # Bundled when the package was built (`build_backend.py`); not in a folder of sources.
+    made = resources.files("fullpipe").joinpath("show", "assets", f"vega-{renderer_version()}.js")
+    if made.is_file():
+        return made.read_text(encoding="utf-8")
+    return str(render("javascript_bundle", "window.vegaEmbed = vegaEmbed;"))
 
 
 def _inside_script(code: str) -> str:

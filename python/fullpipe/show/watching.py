@@ -38,9 +38,9 @@ class Watching:
             return
         if self._bars is None:
             self._bars = Progress(
-                TextColumn("{task.description}"),
+                TextColumn("{task.description}", markup=False),
                 BarColumn(),
-                TextColumn("{task.fields[count]}"),
+                TextColumn("{task.fields[count]}", markup=False),
                 TimeElapsedColumn(),
                 TimeRemainingColumn(),
                 console=self._console,

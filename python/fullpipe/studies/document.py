@@ -13,6 +13,7 @@ from typing import Any
 
 from fullpipe.studies.claim import DECIDED, Verdict, meanings
 from fullpipe.system.words import capitalised, counted, joined
+from fullpipe.text import cell
 
 OLD, KEPT = " †", " ‡"
 
@@ -150,7 +151,7 @@ def markdown(
     head += _about_words(said)
     below = [*_long_reasons(said), *_causes(rows, said, former), *_changes(rows, said, former)]
     table = (
-        f"| {one.claim} | {_cell(one.title)} | {_cell(one.world)} | {_cell(one.shown)} | {_reason(one)} |"
+        f"| {one.claim} | {cell(one.title)} | {cell(one.world)} | {cell(one.shown)} | {_reason(one)} |"
         for one in said
     )
     return "\n".join(head) + "\n" + _TABLE + "\n".join([*table, *below]) + "\n"
@@ -235,10 +236,10 @@ def _parts(line: Line) -> list[str]:
 def _reason(line: Line) -> str:
     """The cell with the reason: its first part, if the others are below the table."""
     if not (parts := _parts(line)):
-        return _cell(line.reason)
+        return cell(line.reason)
     # As GitHub makes it of the heading.
     anchor = re.sub(r"[^\w -]", "", f"{line.claim} {line.world}").replace(" ", "-").lower()
-    return f"{_cell(parts[0])}{_BETWEEN}[and {len(parts) - 1} more](#{anchor})"
+    return f"{cell(parts[0])}{_BETWEEN}[and {len(parts) - 1} more](#{anchor})"
 
 
 def _long_reasons(said: Sequence[Line]) -> list[str]:
@@ -336,8 +337,3 @@ def _sentence(said: str) -> str:
 def _flat(said: str) -> str:
     """Text on one line."""
     return re.sub(r"\s*[\r\n]\s*", " ", said).strip()
-
-
-def _cell(said: str) -> str:
-    """Text as a cell of a table."""
-    return _flat(said).replace("|", r"\|")

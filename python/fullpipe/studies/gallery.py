@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fullpipe.show.figures import theme
+from fullpipe.show.figures.svg import png as as_png
 from fullpipe.studies.catalogue import Built, Study
 from fullpipe.studies.document import Line
 from fullpipe.studies.write import Loaded, loaded
@@ -56,15 +57,13 @@ def save(
     folders: Sequence[tuple[Study, Path]],
     before: Former | None = None,
     table: str | None = None,
-    say: Callable[[str], None] = lambda _line: None,
+    say: Callable[[str], object] = lambda _line: None,
 ) -> None:
     """Writes the document, and its images into a folder with its name without the suffix.
 
     `lines` are those of the table of all verdicts, which is called `table` if it is in the same folder.
     `say` is called with notes on what was left out.
     """
-    import vl_convert
-
     before = before or Former()
     parts = [_HEAD.format(table=_TABLE if table is None else f"[{_TABLE}]({table})")]
     for study, folder in folders:
@@ -81,7 +80,7 @@ def save(
             look_at = built.claim.look_at
             result = results.get(built.id)
             if result is not None and result.svg is not None:
-                files.write(document.parent, shown, vl_convert.svg_to_png(result.svg, scale=_SCALE))
+                files.write(document.parent, shown, as_png(result.svg, scale=_SCALE))
             elif not (document.parent / shown).is_file():
                 say(f"{document} has no figure of {built.id}: neither its runs nor a former figure are here")
                 shown = ""

@@ -120,7 +120,7 @@ def carry_out(
     *,
     engine: Engine | None = None,
     attempts: int = sweep.ATTEMPTS,
-    say: Callable[[str], None] = lambda _line: None,
+    say: Callable[[str], object] = lambda _line: None,
     watch: Callable[[Progress], None] = lambda _progress: None,
 ) -> sweep.Outcome:
     """Runs what the store does not have, an untrustworthy run up to `attempts` times."""

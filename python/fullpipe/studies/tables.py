@@ -3,16 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich.console import Console
 from rich.text import Text
 
 from fullpipe.show.fitting import Fitting
+from fullpipe.show.screen import Screen
 from fullpipe.studies.checks import FEWEST
 from fullpipe.studies.claim import Verdict
 from fullpipe.studies.document import form
 from fullpipe.system.words import minutes
 
-_WIDTH = 160
 _COLOUR = {
     Verdict.REPRODUCED.value: "green",
     Verdict.IN_SHAPE.value: "yellow",
@@ -31,7 +30,7 @@ SHORT_FORM = (
 
 def listing(rows: Sequence[Mapping[str, Any]]) -> None:
     """Prints claims with their expected time and last verdict."""
-    _console().print(claims(rows))
+    Screen().print(claims(rows))
 
 
 def claims(rows: Sequence[Mapping[str, Any]]) -> Fitting:
@@ -50,7 +49,7 @@ def claims(rows: Sequence[Mapping[str, Any]]) -> Fitting:
 
 def verdicts(rows: Sequence[Mapping[str, Any]]) -> None:
     """Prints verdicts with their reasons, and that those of a short form may differ."""
-    _console().print(reasons(rows))
+    Screen().print(reasons(rows))
     if any(row["size"] not in (None, "full") for row in rows):
         print(SHORT_FORM)
 
@@ -68,10 +67,3 @@ def reasons(rows: Sequence[Mapping[str, Any]]) -> Fitting:
 
 def _coloured(verdict: str, form: str = "") -> Text:
     return Text(f"{verdict}{form}", style=_COLOUR.get(verdict, ""))
-
-
-def _console() -> Console:
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = _WIDTH
-    return console

@@ -24,6 +24,7 @@ from typing import Any
 from fullpipe import _native
 from fullpipe.show.figures import theme
 from fullpipe.show.figures.svg import picture
+from fullpipe.show.figures.svg import png as as_png
 from fullpipe.studies import page
 from fullpipe.studies.catalogue import Built, Study
 from fullpipe.studies.checks import Outcome, Over
@@ -92,8 +93,6 @@ class _Damaged(ValueError):
 
 def claim(result: Result, folder: Path) -> None:
     """Writes a claim's own files."""
-    import vl_convert
-
     built, data = result.plan.claim, result.data
     for suffix, frame in (("", data.runs), (".series", data.series)):
         if frame.height:
@@ -103,7 +102,7 @@ def claim(result: Result, folder: Path) -> None:
         spec = theme.settled(built.claim.figure(data).configure(**theme.config()).to_dict())
         svg = picture(spec)
         files.write(folder, f"figures/{built.name}.svg", svg.encode())
-        png = vl_convert.svg_to_png(svg, scale=_PNG_SCALE)
+        png = as_png(svg, scale=_PNG_SCALE)
         files.write(folder, f"figures/{built.name}.png", png)
         if built.claim.texts is not None:
             for name, text in built.claim.texts(data).items():
@@ -112,7 +111,7 @@ def claim(result: Result, folder: Path) -> None:
     files.write(folder, f"results/{built.name}.json", json.dumps(about, indent=1).encode())
 
 
-def paper(study: Study, folder: Path, say: Callable[[str], None] = lambda _line: None) -> Path:
+def paper(study: Study, folder: Path, say: Callable[[str], object] = lambda _line: None) -> Path:
     """Writes the results of all claims of a paper, and returns the report. `say` gets notes on omissions."""
     results = loaded(study, folder, say)
     about = {"paper": study.name, "claims": [one.said for one in results]}
@@ -122,7 +121,7 @@ def paper(study: Study, folder: Path, say: Callable[[str], None] = lambda _line:
     return files.write(folder, "report.html", html.encode())
 
 
-def loaded(study: Study, folder: Path, say: Callable[[str], None] = lambda _line: None) -> list[Loaded]:
+def loaded(study: Study, folder: Path, say: Callable[[str], object] = lambda _line: None) -> list[Loaded]:
     """The results in a folder, in the order of the claims. `say` gets notes on omissions."""
     found = []
     for built in study.claims:
@@ -136,7 +135,7 @@ def loaded(study: Study, folder: Path, say: Callable[[str], None] = lambda _line
     return found
 
 
-def verdicts(folder: Path, say: Callable[[str], None] = lambda _line: None) -> dict[str, dict[str, Any]]:
+def verdicts(folder: Path, say: Callable[[str], object] = lambda _line: None) -> dict[str, dict[str, Any]]:
     """The results in the `claims.json` of a folder, by claim; empty if there is none.
 
     `say` gets notes on omissions.

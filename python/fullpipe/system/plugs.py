@@ -1,17 +1,11 @@
 """Parts that installed packages offer by entry points, and what failures of other people's code say."""
 
 import threading
-import unicodedata
 from collections.abc import Callable
 from importlib import metadata
-from itertools import islice
 from typing import Any
 
-# The most characters of a text of others that are shown, and the most of it that are looked at for them.
-MOST_SHOWN = 500
-_MOST_LOOKED_AT = 1 << 16
-# Control and format characters, and what separates lines and paragraphs: a terminal may obey them.
-_UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
+from fullpipe.text import MOST_SENTENCE, shown
 
 
 def load(group: str, register: Callable[[Any], None]) -> dict[str, str]:
@@ -41,18 +35,7 @@ def said(error: BaseException) -> str:
         if is_interrupt(broken):
             raise
         text = ""
-    return text or type(error).__name__
-
-
-def shown(text: str, most: int = MOST_SHOWN) -> str:
-    """A text of others as a terminal may show it: one line of so many characters, none of which it obeys."""
-    plain = (" " if one.isspace() else one for one in text[:_MOST_LOOKED_AT] if _is_seen(one))
-    kept = "".join(islice(plain, most + 1)).strip()
-    return kept if len(kept) <= most else f"{kept[: most - 3]}..."
-
-
-def _is_seen(one: str) -> bool:
-    return one.isspace() or unicodedata.category(one) not in _UNSEEN
+    return shown(text, MOST_SENTENCE) or type(error).__name__
 
 
 def described(error: BaseException) -> str:

@@ -10,7 +10,10 @@ import io
 import os
 import select
 import sys
-from typing import TextIO
+from collections.abc import Callable, Iterator
+from typing import IO, Any, TextIO, cast
+
+from fullpipe.text import lines, printable
 
 MISTAKE = 2
 
@@ -45,6 +48,42 @@ class Tolerant(io.RawIOBase):
     def isatty(self) -> bool:
         """Whether the descriptor is a terminal."""
         return os.isatty(self._descriptor)
+
+
+class Cleaned(io.TextIOWrapper):
+    """A text stream that makes what is written printable: everything that a command prints passes here."""
+
+    clean: Callable[[str], str] = staticmethod(printable)
+
+    def write(self, text: str) -> int:
+        """Writes the text."""
+        super().write(self.clean(text))
+        return len(text)
+
+
+class _Styled:
+    """The same stream for text that has a terminal's colours and is known to be printable otherwise."""
+
+    def __init__(self, stream: Cleaned) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        return io.TextIOWrapper.write(self._stream, text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def styled(stream: TextIO) -> IO[str]:
+    """Where a library that makes colours writes; it must make other text printable itself."""
+    return cast("IO[str]", _Styled(stream)) if isinstance(stream, Cleaned) else stream
+
+
+@contextlib.contextmanager
+def own_text() -> Iterator[None]:
+    """In its block, what is printed is our own text in colours."""
+    with contextlib.redirect_stdout(styled(sys.stdout)):
+        yield
 
 
 def install() -> Tolerant:
@@ -83,11 +122,14 @@ def _stream(descriptor: int, before: TextIO | None) -> tuple[TextIO, Tolerant]:
     raw = Tolerant(descriptor)
     encoding = getattr(before, "encoding", None) or "utf-8"
     errors = getattr(before, "errors", None) or "strict"
-    stream = io.TextIOWrapper(
+    stream = Cleaned(
         io.BufferedWriter(raw),
         encoding=encoding,
         # A file name that is not valid text is shown with its bytes escaped.
         errors="backslashreplace" if errors == "strict" else errors,
         line_buffering=descriptor == 2 or raw.isatty(),
     )
+    if descriptor == 2:
+        # No message is longer; results on stdout may be.
+        stream.clean = lines
     return stream, raw

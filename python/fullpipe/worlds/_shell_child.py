@@ -20,7 +20,9 @@ def main() -> int:
     try:
         return _native.shell(request["spec"], request["command"], request["server"])
     except (_native.ScenarioError, _native.WorldError) as error:
-        print(f"fullpipe: {error}", file=sys.stderr)
+        from fullpipe.text import MOST_SENTENCE, shown
+
+        print(f"fullpipe: {shown(str(error), MOST_SENTENCE)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130

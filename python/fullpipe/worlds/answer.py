@@ -11,6 +11,7 @@ from fullpipe import _native
 from fullpipe.results.measures import estimates
 from fullpipe.results.runs import FLOW_COLUMNS, LINK_COLUMNS, Run
 from fullpipe.system import plugs
+from fullpipe.text import shown
 from fullpipe.worlds.job import Job
 
 # What every flow's summary has, each a number.
@@ -92,7 +93,7 @@ def _check_series(
         # Polars has both: exceptions, and panics of its native half.
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
-        raise _wrong(world, name, plugs.shown(plugs.said(error)), "a Parquet file that can be read") from None
+        raise _wrong(world, name, shown(plugs.said(error)), "a Parquet file that can be read") from None
     for column, kind in columns.items():
         if found.get(column) != kind:
             raise _wrong(world, f"{name}[{column!r}]", found.get(column), f"a column of {kind}")
@@ -107,7 +108,7 @@ def _shown(value: Any, key: object = None) -> Any:
         return {name: _shown(inner, name) for name, inner in value.items()}
     if isinstance(value, list | tuple):
         return [_shown(inner, key) for inner in value]
-    return plugs.shown(value) if isinstance(value, str) and key not in _GIVEN else value
+    return shown(value) if isinstance(value, str) and key not in _GIVEN else value
 
 
 def _check_summary(world: str, job: Job, summary: object) -> None:

@@ -10,12 +10,13 @@ import os
 import select
 import signal
 import subprocess
+import threading
 from collections.abc import Iterable, Mapping
 from struct import Struct
 from typing import Any
 
 from fullpipe import _native
-from fullpipe.system import plugs
+from fullpipe.text import shown
 
 LENGTH = Struct(">Q")
 # Of a child that is ours: its sentence may have the last lines of several programs in it.
@@ -33,7 +34,9 @@ def start(arguments: list[Any], **options: Any) -> subprocess.Popen[bytes]:
 
     It has its own process group: Ctrl-C reaches only this process, which then ends the child cleanly.
     """
+    _guardian.begin()
     child = subprocess.Popen(arguments, process_group=0, **options)
+    _guardian.note("+", child.pid)
     _started.add(child)
     return child
 
@@ -55,6 +58,8 @@ def _kill(child: subprocess.Popen[bytes]) -> None:
 def end(child: subprocess.Popen[bytes]) -> None:
     """Ends a child and its process group, if it still runs, and closes its pipes."""
     _kill(child)
+    # Before its number can be another's.
+    _guardian.note("-", child.pid)
     child.wait()
     _started.discard(child)
     for pipe in (child.stdin, child.stdout, child.stderr):
@@ -63,9 +68,66 @@ def end(child: subprocess.Popen[bytes]) -> None:
                 pipe.close()
 
 
+class _Guardian:
+    """A shell that kills the process groups of our children when this process has ended, even by SIGKILL.
+
+    It learns that from the end of its input, of which only this process has the other end. The signal that
+    the kernel sends at the death of a parent does not fit: it comes when the thread that started the child
+    ends, and it does not reach what a wrapper started. A child that starts in the very moment in which this
+    process is killed is not noted yet, and ends when it reads the end of its input.
+    """
+
+    _SCRIPT = """
+        trap "" HUP INT QUIT TERM
+        cd /
+        groups=" "
+        while read -r sign group; do
+            case "$sign$groups" in
+                +*) groups="$groups$group ";;
+                -*" $group "*) groups="${groups%% "$group" *} ${groups#* "$group" }";;
+            esac
+        done
+        for group in $groups; do kill -s KILL -- "-$group"; done
+    """
+
+    def __init__(self) -> None:
+        self._input: int | None = None
+        self._owner = 0
+        self._lock = threading.Lock()
+
+    def begin(self) -> None:
+        """Starts it, before the first child. A forked process has one of its own."""
+        with self._lock:
+            if self._input is not None and self._owner == os.getpid():
+                return
+            source, target = os.pipe()
+            silent = [(os.POSIX_SPAWN_OPEN, one, os.devnull, os.O_WRONLY, 0) for one in (1, 2)]
+            try:
+                os.posix_spawn(
+                    "/bin/sh",
+                    ["sh", "-c", self._SCRIPT],
+                    {},
+                    file_actions=[(os.POSIX_SPAWN_DUP2, source, 0), *silent],
+                    # Signals of the terminal do not reach it.
+                    setsid=True,
+                )
+            finally:
+                os.close(source)
+            self._input, self._owner = target, os.getpid()
+
+    def note(self, sign: str, group: int) -> None:
+        """Notes that a child began, or ends. The write is short enough to be atomic."""
+        with contextlib.suppress(OSError):
+            if self._input is not None:
+                os.write(self._input, f"{sign} {group}\n".encode())
+
+
+_guardian = _Guardian()
+
+
 def last_line(complaints: bytes) -> str:
     """The last line that a child complained of, or nothing."""
-    return plugs.shown("".join(complaints.decode(errors="replace").strip().splitlines()[-1:]))
+    return shown("".join(complaints.decode(errors="replace").strip().splitlines()[-1:]))
 
 
 def readable(descriptors: Iterable[int], most_s: float) -> list[int]:
@@ -92,12 +154,12 @@ def as_error(header: Mapping[str, Any], *, logs: bool, most: int = _MOST_OF_OURS
     An `OSError` is about logs that the child writes, which its caller names. Without `logs`, there is no file
     that it could be about.
     """
-    message = plugs.shown(str(header["message"]), most)
+    message = shown(str(header["message"]), most)
     if logs and type(number := header.get("errno")) is int and number in errno.errorcode:
         return OSError(number, message)
     kind = _native.ScenarioError if header.get("kind") == "ScenarioError" else _native.WorldError
     error = kind(message)
     for name in ("field", "given", "expected", "fix"):
         if isinstance(header.get(name), str):
-            setattr(error, name, plugs.shown(header[name], most))
+            setattr(error, name, shown(header[name], most))
     return error

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fullpipe import _native
 from fullpipe.errors import OutputError, mistake
 from fullpipe.system import files
+from fullpipe.text import shown
 
 if TYPE_CHECKING:
     from fullpipe.results.runs import Run
@@ -113,7 +114,7 @@ def opened(logs: Logs | None, world: str, seed: int, title: str) -> Iterator[Ope
         yield None
         return
     stem = f"{world}-{logs.name}-seed{seed}" if logs.name else f"{world}-seed{seed}"
-    made = Opened(title, logs.snaplen)
+    made = Opened(shown(title), logs.snaplen)
     with contextlib.ExitStack() as held:
 
         def one(folder: Path, suffix: str) -> int:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from fullpipe import _native
-from fullpipe.system import plugs
+from fullpipe.text import MOST_SHOWN, shown
 from fullpipe.worlds import child
 from fullpipe.worlds.job import Progress
 
@@ -134,17 +134,17 @@ def _asked(program: Path) -> About:
         told = _read_json(printed)
         protocol = told["protocol"]
         if protocol != PROTOCOL:
-            spoken = plugs.shown(str(protocol))
+            spoken = shown(str(protocol))
             raise _broken(program, f"it speaks protocol {spoken}, this Fullpipe {PROTOCOL}")
         stacks = tuple(
             {
-                "name": plugs.shown(str(stack["name"])),
+                "name": shown(str(stack["name"])),
                 # A program that was built before it named its crates has the stack's name instead.
-                "crate": plugs.shown(f"{stack.get('package', stack['name'])} {stack['version']}"),
+                "crate": shown(f"{stack.get('package', stack['name'])} {stack['version']}"),
                 "controllers": [
                     {
-                        "name": plugs.shown(str(one["name"])),
-                        "summary": plugs.shown(str(one["summary"])),
+                        "name": shown(str(one["name"])),
+                        "summary": shown(str(one["summary"])),
                         "own": bool(one.get("own")),
                     }
                     for one in stack["controllers"]
@@ -152,7 +152,7 @@ def _asked(program: Path) -> About:
             }
             for stack in told["stacks"]
         )
-        return About(program, plugs.shown(str(told["build"])), stacks, told.get("qlog") is True)
+        return About(program, shown(str(told["build"])), stacks, told.get("qlog") is True)
     except (ValueError, KeyError, TypeError):
         last = child.last_line(complaints)
         ended = f"it ended with code {code}: {last}" if last else ""
@@ -266,7 +266,7 @@ def refused(spec_json: str) -> str | None:
         told = talk.header()
     reason = told.get("refused")
     with _lock:
-        _refusals[key] = None if reason is None else plugs.shown(str(reason))
+        _refusals[key] = None if reason is None else shown(str(reason))
         if len(_refusals) > _MOST_REMEMBERED:
             _refusals.popitem(last=False)
         return _refusals[key]
@@ -348,7 +348,7 @@ class Talk:
                 continue
             if told.get("ok") is False:
                 raise child.as_error(
-                    {"message": "it does not say why", **told}, logs=self._writes_logs, most=plugs.MOST_SHOWN
+                    {"message": "it does not say why", **told}, logs=self._writes_logs, most=MOST_SHOWN
                 )
             return told
 

@@ -17,6 +17,7 @@ from fullpipe.advisor.question import QUANTITIES, Question, Range, parsed
 from fullpipe.ask.scenario import Amount
 from fullpipe.errors import mistake, stated, typed
 from fullpipe.system import kinds, reading
+from fullpipe.text import shown
 
 # No source of these is larger, but captures, which are read elsewhere.
 MOST_BYTES = 32 << 20
@@ -178,7 +179,7 @@ def read(path: File) -> Paths:
             if len(found) > MOST_PATHS:
                 raise too_many(file)
             notes = found.notes if isinstance(found, Paths) else ()
-            return Paths(map(_printable, found), (printable(note, _MOST_NOTE) for note in notes))
+            return Paths(map(_printable, found), (shown(note, _MOST_NOTE) for note in notes))
     expected = (
         "a CSV file of paths, the output of `ss -tin` or `iperf3 -J`, an export of Prometheus or of "
         "browsers' timings, or a packet capture"
@@ -225,18 +226,12 @@ def _printable(path: Path) -> Path:
     """The path with a name and notes that a terminal can print, and a weight that can be added up."""
     return replace(
         path,
-        name=printable(path.name, _MOST_NAME) or "unnamed",
-        notes=tuple(printable(note, _MOST_NOTE) for note in path.notes),
-        left_out=tuple(printable(one, _MOST_NOTE) for one in path.left_out),
-        caveats={name: printable(text, _MOST_NOTE) for name, text in path.caveats.items()},
+        name=shown(path.name, _MOST_NAME) or "unnamed",
+        notes=tuple(shown(note, _MOST_NOTE) for note in path.notes),
+        left_out=tuple(shown(one, _MOST_NOTE) for one in path.left_out),
+        caveats={name: shown(text, _MOST_NOTE) for name, text in path.caveats.items()},
         weight=min(path.weight, _MOST_WEIGHT),
     )
-
-
-def printable(text: str, most: int) -> str:
-    """A text that a terminal can print, of at most so many characters."""
-    kept = "".join(one if one.isprintable() else "\ufffd" for one in text[: most + 1]).strip()
-    return kept if len(kept) <= most else f"{kept[: most - 1]}…"
 
 
 def _text(path: File, file: str) -> str:

@@ -33,9 +33,10 @@ from typing import Any
 
 from fullpipe._native import ScenarioError
 from fullpipe.advisor.question import QUANTITIES, Question, Range, parsed
-from fullpipe.advisor.sources import MOST_PATHS, Path, Paths, printable, too_many
+from fullpipe.advisor.sources import MOST_PATHS, Path, Paths, too_many
 from fullpipe.errors import mistake, placed
 from fullpipe.system.words import joined
+from fullpipe.text import shown
 
 # The names of each column, in lower case with single underscores; errors suggest the first.
 _NAMES: Mapping[str, Sequence[str]] = {
@@ -313,7 +314,7 @@ def _columns(layout: _Layout, file: str) -> tuple[dict[int, _Column], list[str]]
         bracket = _BRACKET.fullmatch(one)
         field = _FIELDS.get(_normal(bracket[1])) if bracket else None
         if field in _WITH_UNIT:
-            expected = f"a unit of the {field} in {printable(one, _SHOWN)}"
+            expected = f"a unit of the {field} in {shown(one, _SHOWN)}"
             raise mistake("from", place, expected, f"name it e.g. {_WITH_UNIT[field]}")
     if not known:
         names = ", ".join(names[0] for names in _NAMES.values())
@@ -322,14 +323,14 @@ def _columns(layout: _Layout, file: str) -> tuple[dict[int, _Column], list[str]]
     notes = []
     if any(column.name in _DOWN for column in known.values()):
         for at in [at for at, column in known.items() if column.name in _UP]:
-            shown = printable(known.pop(at).heading, _SHOWN)
-            notes.append(f"column {shown} is not used, because the rate is that of the download")
+            heading = shown(known.pop(at).heading, _SHOWN)
+            notes.append(f"column {heading} is not used, because the rate is that of the download")
     for field in _NAMES:
         places = [at for at, column in known.items() if column.field == field]
         # The usual name first: an export may have several that could be one.
         places.sort(key=lambda at: _NAMES[known[at].field].index(known[at].name))
         if len(places) > 1 and field not in ("name", "weight"):
-            one, other = (printable(known[at].heading, _SHOWN) for at in sorted(places)[:2])
+            one, other = (shown(known[at].heading, _SHOWN) for at in sorted(places)[:2])
             expected = "each column once" if one == other else f"either {one} or {other}; not both"
             raise mistake("from", place, expected, "remove one of them")
         others += [known.pop(at).heading for at in places[1:]]
@@ -339,19 +340,19 @@ def _columns(layout: _Layout, file: str) -> tuple[dict[int, _Column], list[str]]
         near = _near(others)
         notes.append(f"columns not used: {_listed(others)}" + (f" ({near})" if near else ""))
     for column in known.values():
-        shown = printable(column.heading, _SHOWN)
+        heading = shown(column.heading, _SHOWN)
         if column.name in _MEASURED:
-            notes.append(f"column {shown} is used as the rate: the path may be faster")
+            notes.append(f"column {heading} is used as the rate: the path may be faster")
         if column.name == "latency":
-            notes.append(f"column {shown} is used as the round-trip time")
+            notes.append(f"column {heading} is used as the round-trip time")
     return known, notes
 
 
 def _listed(headings: Sequence[str]) -> str:
     """The first few of these headings."""
-    shown = [printable(one, _SHOWN) or "one without a name" for one in headings[:_MOST_SHOWN]]
-    more = len(headings) - len(shown)
-    return joined([*shown, f"{more} more"] if more else shown)
+    names = [shown(one, _SHOWN) or "one without a name" for one in headings[:_MOST_SHOWN]]
+    more = len(headings) - len(names)
+    return joined([*names, f"{more} more"] if more else names)
 
 
 def _column(heading: str) -> _Column | None:
@@ -494,7 +495,7 @@ def _with_unit(column: _Column, text: str) -> tuple[str, float]:
         fix = f"write {number} {example}, or name the column e.g. {_WITH_UNIT[column.field]}"
         raise ValueError("a number with a unit", fix)
     if factor is None:
-        raise ValueError(f"a number with a unit; {printable(unit, _SHOWN)!r} is none")
+        raise ValueError(f"a number with a unit; {shown(unit, _SHOWN)!r} is none")
     if not unit and column.field == "loss" and float(number) >= 1:
         raise ValueError("a fraction below 1, or a number with %")
     return f"{number} {unit}".strip(), float(number) * factor
@@ -514,14 +515,14 @@ def _check(field: str, cell: str) -> None:
 
 def _wrong(column: _Column, cell: str, why: tuple[str, ...], file: str, row: int) -> ScenarioError:
     """The error about a cell: what is expected and, if it is no usual one, the fix."""
-    heading, example = printable(column.heading, _SHOWN), _EXAMPLES.get(column.field)
+    heading, example = shown(column.heading, _SHOWN), _EXAMPLES.get(column.field)
     expected, *own = why
     fix = "correct it" if example is None else f"write e.g. {example}"
     if own:
         fix = own[0]
     elif column.unit is None and column.field in _WITH_UNIT:
         fix += f", or name the column e.g. {_WITH_UNIT[column.field]}"
-    return placed(mistake(heading, printable(cell, _SHOWN), expected, fix), heading, file, row)
+    return placed(mistake(heading, shown(cell, _SHOWN), expected, fix), heading, file, row)
 
 
 def _near(names: Sequence[str]) -> str:
@@ -534,5 +535,5 @@ def _near(names: Sequence[str]) -> str:
             near = difflib.get_close_matches(form, _FIELDS, 1, 0.75)
             if not near:
                 continue
-            return f"is {printable(name, _SHOWN)} the {near[0]}?"
+            return f"is {shown(name, _SHOWN)} the {near[0]}?"
     return ""

@@ -11,6 +11,7 @@ from fullpipe.errors import mistake
 from fullpipe.results.runs import Runs
 from fullpipe.show.figures import inflight, rtt, summary, throughput
 from fullpipe.show.figures.svg import picture
+from fullpipe.show.figures.svg import png as as_png
 from fullpipe.system import files
 
 # Pixels per unit in PNG files.
@@ -85,11 +86,9 @@ def drawings(results: Runs) -> list[Drawing]:
 
 def save(drawn: Sequence[Drawing], folder: Path, subfolder: str = "") -> list[Path]:
     """Writes figures as SVG and PNG below a folder, and returns their paths."""
-    import vl_convert
-
     written = []
     for drawing in drawn:
-        png = vl_convert.svg_to_png(drawing.svg, scale=_PNG_SCALE)
+        png = as_png(drawing.svg, scale=_PNG_SCALE)
         for suffix, data in ((".svg", drawing.svg.encode()), (".png", png)):
             written.append(files.write(folder, f"{subfolder}/{drawing.figure.name}{suffix}", data))
     return written

@@ -13,6 +13,7 @@ from fullpipe.judge.emulator_check import MEDIAN_TOLERANCE_NS, TOLERANCES, Measu
 from fullpipe.judge.trust import Trust
 from fullpipe.show.figures import theme
 from fullpipe.show.figures.svg import picture
+from fullpipe.show.figures.svg import png as as_png
 from fullpipe.system import files
 
 _QUANTILES = {"p50_ns": "median", "p99_ns": "99 %", "max_ns": "most"}
@@ -25,15 +26,13 @@ _PNG_SCALE = 2
 
 def write(verdicts: Sequence[RateVerdict], found: Trust, folder: Path) -> None:
     """Writes the figure, the measures, and every packet."""
-    import vl_convert
-
     rates = [one.to_json() for one in verdicts]
     said = {**found.to_json(), "tolerances": TOLERANCES, "rates": rates}
     files.write(folder, "check.json", json.dumps(said, indent=2).encode())
     files.write(folder, "packets.parquet", files.parquet(packets(verdicts)))
     svg = picture(figure(verdicts, found).to_dict())
     files.write(folder, "emulator.svg", svg.encode())
-    files.write(folder, "emulator.png", vl_convert.svg_to_png(svg, scale=_PNG_SCALE))
+    files.write(folder, "emulator.png", as_png(svg, scale=_PNG_SCALE))
 
 
 def packets(verdicts: Sequence[RateVerdict]) -> pl.DataFrame:

@@ -2,12 +2,16 @@
 
 import html
 import resource
+from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 from fullpipe.errors import OutputError
+from fullpipe.text import printable, shown
 
 # The renderer is a JavaScript engine, which reserves this much address space and ends the process without it.
 _ADDRESS_SPACE = 80_000_000_000
+_PROC = Path("/proc/self")
 
 
 def picture(spec: dict[str, Any], label: str | None = None) -> str:
@@ -22,16 +26,58 @@ def picture(spec: dict[str, Any], label: str | None = None) -> str:
             "the figures cannot be drawn: the renderer reserves 80 GB of address space, which is not memory, "
             "and `ulimit -v` allows less; raise that limit"
         )
-    import vl_convert
+    return labelled(render("vegalite_to_svg", printable_spec(spec)), label or described(spec))
 
-    return labelled(vl_convert.vegalite_to_svg(spec), label or described(spec))
+
+def png(svg: str, scale: float) -> bytes:
+    """An SVG as PNG."""
+    return bytes(render("svg_to_png", svg, scale=scale))
+
+
+def renderer_version() -> str:
+    """The version of the renderer, to which its script belongs."""
+    return metadata.version("vl-convert-python")
+
+
+def render(function: str, *given: Any, **named: Any) -> Any:
+    """What a function of the renderer returns.
+
+    Raises:
+        OutputError: The renderer cannot work here.
+    """
+    if not _PROC.exists():
+        raise OutputError(
+            "the figures cannot be drawn: the renderer needs /proc, which is not mounted; mount it "
+            "(mount -t proc proc /proc)"
+        )
+    try:
+        import vl_convert
+
+        return getattr(vl_convert, function)(*given, **named)
+    except BaseException as error:
+        # A panic of the renderer is no `Exception`.
+        if type(error).__name__ != "PanicException":
+            raise
+        raise OutputError(
+            f"the figures cannot be drawn: the renderer failed ({shown(str(error))}); give the command again "
+            "where it may use more memory and threads, or without figures (--json)"
+        ) from None
+
+
+def printable_spec(part: Any) -> Any:
+    """A figure's specification with printable texts: XML forbids control characters."""
+    if isinstance(part, dict):
+        return {printable(name): printable_spec(one) for name, one in part.items()}
+    if isinstance(part, list | tuple):
+        return [printable_spec(one) for one in part]
+    return printable(part) if isinstance(part, str) else part
 
 
 def labelled(svg: str, label: str) -> str:
     """An SVG with a label for those who cannot see it; one that has a label keeps it."""
     if ' role="img"' in svg[: svg.index(">")]:
         return svg
-    return svg.replace("<svg", f'<svg role="img" aria-label="{html.escape(label)}"', 1)
+    return svg.replace("<svg", f'<svg role="img" aria-label="{html.escape(printable(label))}"', 1)
 
 
 def described(spec: dict[str, Any]) -> str:

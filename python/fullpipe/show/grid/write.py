@@ -18,6 +18,7 @@ from fullpipe.show.grid.tables import HEADINGS, mean, ranged
 from fullpipe.show.markers import Markers
 from fullpipe.system import files
 from fullpipe.system.words import counted, ran_by
+from fullpipe.text import cell
 
 MARKERS = Markers("agreement")
 BEGIN, END = MARKERS.begin, MARKERS.end
@@ -215,7 +216,7 @@ def markdown(found: Found) -> str:
 
 
 def _row(one: Compared) -> list[str]:
-    row = [_plain(one.cell.name)]
+    row = [cell(one.cell.name)]
     for name in ("goodput_bps", "rtt_mean_ms", "retransmits"):
         each = one.measured.get(name)
         row += ["–"] * 3 if each is None else [mean(each), ranged(each), each.said]
@@ -225,10 +226,6 @@ def _row(one: Compared) -> list[str]:
 
 def _said(one: Measured | None) -> str:
     return "–" if one is None else one.said
-
-
-def _plain(text: str) -> str:
-    return text.replace("|", "\\|")
 
 
 def _made_how(found: Found) -> str:

@@ -1,0 +1,70 @@
+"""The locked Python packages are those that the package's metadata asks for."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+EXTRAS: dict[str, list[str]] = PROJECT["project"]["optional-dependencies"]
+# Not those of packages that are unpacked below a build folder.
+LOCKS = [one for one in sorted(ROOT.glob("**/Cargo.lock")) if "target" not in one.parts]
+PIN = re.compile(
+    r"^([\w.-]+)==([^\s;\\]+)( ; [^\\]+)? \\\n((?: +--hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", re.MULTILINE
+)
+
+
+def text(name: str) -> str:
+    return (ROOT / "requirements" / f"{name}.txt").read_text(encoding="utf-8")
+
+
+def locked(name: str) -> dict[tuple[str, str], str]:
+    """The versions, by package and marker."""
+    return {(one[1].lower(), one[3] or ""): one[2] for one in PIN.finditer(text(name))}
+
+
+def asked(name: str) -> list[Requirement]:
+    """What a lock file must fit, with the extras of extras."""
+    found = [Requirement(one) for one in PROJECT["build-system"]["requires"]]
+    waiting = [] if name == "build" else [*PROJECT["project"]["dependencies"], f"fullpipe[{name}]"]
+    while waiting:
+        one = Requirement(waiting.pop())
+        if one.name == "fullpipe":
+            waiting += [inner for extra in one.extras for inner in EXTRAS[extra]]
+        else:
+            found.append(one)
+    return found
+
+
+@pytest.mark.parametrize("name", ["build", "studies", "dev"])
+def test_lock_fits_the_metadata(name: str) -> None:
+    versions = locked(name)
+    for one in asked(name):
+        fitting = [version for (package, _), version in versions.items() if package == one.name.lower()]
+        assert fitting and all(one.specifier.contains(version) for version in fitting), str(one)
+
+
+@pytest.mark.parametrize("name", ["build", "studies", "dev"])
+def test_every_line_of_a_lock_is_a_pin_with_hashes(name: str) -> None:
+    assert PIN.sub("", text(name)) == ""
+
+
+def test_locks_have_the_same_versions() -> None:
+    every = locked("dev")
+    for name in ("build", "studies"):
+        assert locked(name).items() <= every.items()
+
+
+def test_build_requirements_are_those_of_the_metadata() -> None:
+    lines = (ROOT / "requirements" / "build.in").read_text(encoding="utf-8").splitlines()
+    assert [one for one in lines if not one.startswith("#")] == PROJECT["build-system"]["requires"]
+
+
+@pytest.mark.parametrize("file", LOCKS, ids=lambda one: str(one.relative_to(ROOT)))
+def test_crates_come_from_the_registry_alone(file: Path) -> None:
+    packages = tomllib.loads(file.read_text(encoding="utf-8"))["package"]
+    others = [one for one in packages if "source" in one]
+    assert all(one["source"].startswith("registry+") and len(one["checksum"]) == 64 for one in others)
