@@ -21,7 +21,7 @@ SPEC = (
                 "rate": "10 Mbit/s",
                 "rtt": "40 ms",
                 "loss": "1 %",
-                "changes": [{"at": "1 s", "rate": "5 Mbit/s"}],
+                "changes": [{"at": "0.5 s", "rate": "5 Mbit/s"}],
             },
             "flows": [{"controller": "bbr1"}, {"controller": "cubic", "size": "1 MB"}],
         }

@@ -346,9 +346,10 @@ def _first_round(
 
 def too_short(budget_s: float, needed_s: float) -> ScenarioError:
     """The error about a budget in which a path has no answer; `needed_s` is what the shortest one takes."""
-    enough = math.ceil(_ROOM * needed_s)
-    needs = f"the fewest runs that answer this path take about {minutes(needed_s)} on this machine"
-    fix = f"give {enough}, or a shorter duration"
+    enough = math.ceil(_ROOM * needed_s * 10) / 10 if needed_s < 5 else math.ceil(_ROOM * needed_s)
+    about = f"{needed_s:.1g} s" if needed_s < 5 else minutes(needed_s)
+    needs = f"the fewest runs that answer this path take about {about} on this machine"
+    fix = f"give --budget {enough:g}, or a shorter duration"
     return stated("budget", budget_s, f"budget: {budget_s:.3g} s is too short: {needs}; {fix}", needs, fix)
 
 

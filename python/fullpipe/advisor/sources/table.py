@@ -323,8 +323,8 @@ def _columns(layout: _Layout, file: str) -> tuple[dict[int, _Column], list[str]]
     notes = []
     if any(column.name in _DOWN for column in known.values()):
         for at in [at for at, column in known.items() if column.name in _UP]:
-            heading = shown(known.pop(at).heading, _SHOWN)
-            notes.append(f"column {heading} is not used, because the rate is that of the download")
+            dropped = shown(known.pop(at).heading, _SHOWN)
+            notes.append(f"column {dropped} is not used, because the rate is that of the download")
     for field in _NAMES:
         places = [at for at, column in known.items() if column.field == field]
         # The usual name first: an export may have several that could be one.
@@ -340,11 +340,11 @@ def _columns(layout: _Layout, file: str) -> tuple[dict[int, _Column], list[str]]
         near = _near(others)
         notes.append(f"columns not used: {_listed(others)}" + (f" ({near})" if near else ""))
     for column in known.values():
-        heading = shown(column.heading, _SHOWN)
+        title = shown(column.heading, _SHOWN)
         if column.name in _MEASURED:
-            notes.append(f"column {heading} is used as the rate: the path may be faster")
+            notes.append(f"column {title} is used as the rate: the path may be faster")
         if column.name == "latency":
-            notes.append(f"column {heading} is used as the round-trip time")
+            notes.append(f"column {title} is used as the round-trip time")
     return known, notes
 
 
