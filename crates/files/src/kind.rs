@@ -88,12 +88,6 @@ impl Kind {
         if CAPTURES.iter().any(|magic| first.starts_with(magic)) {
             return Some(Kind::Capture);
         }
-        if let Some(utf16) = first.strip_prefix(b"\xff\xfe") {
-            // As PowerShell saves what a program prints.
-            let units: Vec<u16> =
-                utf16.chunks_exact(2).map(|two| u16::from_le_bytes([two[0], two[1]])).collect();
-            return is_printed(&String::from_utf16_lossy(&units)).then_some(Kind::PrintedPackets);
-        }
         foreign(first).or_else(|| text(first))
     }
 

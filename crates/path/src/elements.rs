@@ -239,13 +239,7 @@ impl ElementConfig {
             // What its tokens suffice for leaves at once.
             ElementConfig::TokenBucket { queue, .. } => together && queue.unit == AdmissionUnit::Burst,
             ElementConfig::Aggregate { merge, .. } => *merge,
-            ElementConfig::Policer { .. }
-            | ElementConfig::Delay { .. }
-            | ElementConfig::Loss { .. }
-            | ElementConfig::GilbertElliott { .. }
-            | ElementConfig::Duplicate { .. }
-            | ElementConfig::Bleach { .. }
-            | ElementConfig::EcnBlackhole {} => together,
+            _ => together,
         }
     }
 
