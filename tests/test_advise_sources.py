@@ -504,8 +504,8 @@ def test_the_documented_columns_are_those_that_are_read() -> None:
 
 def test_a_path_that_is_too_small_or_says_too_little_is_named(tmp_path: Path) -> None:
     (small,) = read(tmp_path, "name,rate,rtt\nlan,10mbit,0.1ms\n")
-    with pytest.raises(ScenarioError, match=r"^lan: buffer: "):
-        small.question({"buffer": "1 bdp", "candidates": OURS})
+    with pytest.raises(ScenarioError, match=r"^lan: --buffer "):
+        small.question({"buffer": "0.5 bdp", "candidates": OURS})
     (rest,) = read(tmp_path, "name,rate\nparis,10mbit\n")
     with pytest.raises(ScenarioError, match="does not give it for paris; give --rtt"):
         rest.question({"candidates": OURS})

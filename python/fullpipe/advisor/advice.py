@@ -36,6 +36,8 @@ Watcher: TypeAlias = Callable[[str, float], None]
 Beginner: TypeAlias = Callable[[int, float], None]
 MOST_BUDGET_S = 86_400.0
 _MOST_SEEDS = 10_000
+# What the shortest answer of a path may take whatever the budget.
+_ALWAYS_S = 1.0
 # A first round that takes so many times its budget, unlike its estimate, ends without an answer.
 _PATIENCE = 2.0
 # What is advised as a budget, as a multiple of what the runs take.
@@ -334,13 +336,15 @@ def _first_round(
 ) -> tuple[int, frozenset[str]]:
     """How many seeds the first round has, and which scenarios: as many as the budget allows.
 
-    Raises `ScenarioError` if the fewest take longer.
+    The fewest run in any case if they take a second or less. Raises `ScenarioError` if they take longer.
     """
     needed_s = 0.0
     for seeds, extras in ((few, EXTRAS), (few, goal.needs), (min(2, few), goal.needs)):
         needed_s = bench.takes_s(question, range(1, seeds + 1), extras)
         if needed_s <= budget_s:
             return seeds, extras
+    if needed_s <= _ALWAYS_S:
+        return min(2, few), goal.needs
     raise too_short(budget_s, needed_s)
 
 
@@ -349,7 +353,7 @@ def too_short(budget_s: float, needed_s: float) -> ScenarioError:
     enough = math.ceil(_ROOM * needed_s * 10) / 10 if needed_s < 5 else math.ceil(_ROOM * needed_s)
     about = f"{needed_s:.1g} s" if needed_s < 5 else minutes(needed_s)
     needs = f"the fewest runs that answer this path take about {about} on this machine"
-    fix = f"give --budget {enough:g}, or a shorter duration"
+    fix = f"give {enough:g}, or a shorter duration"
     return stated("budget", budget_s, f"budget: {budget_s:.3g} s is too short: {needs}; {fix}", needs, fix)
 
 
@@ -388,7 +392,12 @@ class _Meter:
             # What runs in any case, the first round, may take longer than all of the time.
             done = min(spent, part if self._done == 0 else _NEARLY)
             # Estimates are right to a factor.
-            if self.kept and self._done == 0 and 0 < part < 1 and spent > _PATIENCE:
+            if (
+                self.kept
+                and self._done == 0
+                and 0 < part < 1
+                and self.took_s > _PATIENCE * max(self._budget_s, _ALWAYS_S)
+            ):
                 raise too_short(self._budget_s, self.took_s / part)
         self._watch(self._doing, done)
 

@@ -97,8 +97,9 @@ class Answers:
             "answer": str(self),
             "left_out": list(self.left_out),
             "paths": [
-                {"name": one.path.name, "weight": one.path.weight, "notes": list(one.path.notes)}
-                | one.advice.to_dict()
+                {"name": one.path.name, "weight": one.path.weight}
+                | (answer := one.advice.to_dict())
+                | {"notes": [*one.path.notes, *answer["notes"]]}
                 for one in self.answered
             ],
             "not_answered": [

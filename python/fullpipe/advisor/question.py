@@ -139,7 +139,7 @@ class Question:
         """What is assumed about the path, and what has no effect on it; empty for a range of paths."""
         if self.ranges:
             return ()
-        return self._scenario([{}], self.candidates or ("cubic",), f"{self.duration_s():.3f} s").notes
+        return self._scenario([{}], ("cubic",), f"{self.duration_s():.3f} s").notes
 
     @property
     def neighbour(self) -> str:
