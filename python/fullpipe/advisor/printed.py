@@ -148,7 +148,8 @@ def crossings(advice: Advice) -> list[str]:
     if not advice.looked:
         return []
     asked = advice.question
-    fixed = f"; the buffer stays {asked.buffer_text}" if "bdp" in asked.buffer_text.lower() else ""
+    buffer = "1 bdp" if asked.buffer is None else str(asked.buffer)
+    fixed = f"; the buffer stays {buffer}" if "bdp" in buffer.lower() else ""
     title = "What would change the answer" if advice.crossings else "No change of the answer was seen"
     return [f"{title}, all else as it is{fixed}:", *map(str, advice.crossings), _looked(advice.looked)]
 
