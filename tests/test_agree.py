@@ -308,7 +308,7 @@ def test_what_the_kernel_cannot_run_does_not_cost_the_others_their_runs(
 
     monkeypatch.setattr(kernel.Kernel, "run", picky)
     monkeypatch.setattr(sim.Simulator, "run", simulated)
-    path = {"rate": "5 Mbit/s", "rtt": "10 ms", "world": "all", "repetitions": 2}
+    path = {"rate": "5 Mbit/s", "rtt": "10 ms", "buffer": "20 KB", "world": "all", "repetitions": 2}
     results = fp.compare(["cubic:beta=0.5", "cubic"], **path)
     assert [run.label for run in results.runs if run.world == "kernel"] == ["cubic", "cubic"]
     assert results.notes == ["cubic:beta=0.5 did not run in the kernel world: Linux has no such cubic"]

@@ -455,7 +455,19 @@ def test_an_interrupt_leaves_no_log(in_empty_folder: Path) -> None:
         "1",
     ]
     with subprocess.Popen(
-        [sys.executable, "-m", "fullpipe", *asked, "--json", "--qlog", "q", "--pcap", "p"],
+        [
+            sys.executable,
+            "-m",
+            "fullpipe",
+            *asked,
+            "--json",
+            "--qlog",
+            "q",
+            "--pcap",
+            "p",
+            "--log-limit",
+            "1 TB",
+        ],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as running:

@@ -40,7 +40,7 @@ MAP = Kind("map.json", lambda _said: "map", lambda _said: "`fullpipe map`")
 ANSWERS = Kind("answers.json", lambda _said: "answers", lambda _said: "`fullpipe advise`")
 ADVICE = Kind("advice.json", lambda _said: "advice", lambda _said: "`fullpipe kernel advice`")
 # Kinds whose runs are kept in a store, which an interrupted command leaves without results.
-_STORED = (STUDY, GRID)
+_STORED = (STUDY, GRID, MAP, ADVICE)
 
 
 def refuse_others(folder: Path, kind: Kind, of: Callable[[], object]) -> None:
@@ -74,5 +74,5 @@ def _other(folder: Path, kind: Kind, of: Callable[[], object]) -> str | None:
     if (folder / "report.html").is_file() and (folder / "runs").is_dir():
         return "another command (report.html)"
     if kind not in _STORED and (folder / "log.jsonl").is_file():
-        return "an unfinished study or grid"
+        return "an unfinished study, grid or map"
     return None
