@@ -74,5 +74,5 @@ def _other(folder: Path, kind: Kind, of: Callable[[], object]) -> str | None:
     if (folder / "report.html").is_file() and (folder / "runs").is_dir():
         return "another command (report.html)"
     if kind not in _STORED and (folder / "log.jsonl").is_file():
-        return "an unfinished study, grid or map"
+        return "an unfinished study or grid"
     return None
