@@ -478,9 +478,11 @@ def test_the_exit_code_and_every_nested_path_are_passed_on() -> None:
     assert done.returncode == 42, done.stderr
     assert done.stdout == "[10 Mbit/s 100 ms] [up 1 Mbit/s, down 2 Mbit/s 1 % loss, 20 ms]\n"
     assert "up (from the command): 1 Mbit/s, queue of 15 KB, delay of 10 ms" in done.stderr
-    assert "down (to the command): 2 Mbit/s, queue of 15 KB, random loss of 1 %, delay of 10 ms" in done.stderr
+    assert (
+        "down (to the command): 2 Mbit/s, queue of 15 KB, random loss of 1 %, delay of 10 ms" in done.stderr
+    )
     # The outcome of both directions, first of the inner shell.
-    assert len(re.findall(r": (?:no|\d+) packets?", done.stderr)) == 4
+    assert len(re.findall(r"\): (?:no|\d+) packets?", done.stderr)) == 4
 
 
 @pytest.mark.usefixtures("kernel_world")
