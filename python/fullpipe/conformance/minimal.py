@@ -76,7 +76,8 @@ def _of_several(number: int, files: list[Path], result: Result) -> list[str]:
 
 def _comment(text: str) -> str:
     """A line of TOML's comments, which no character of a reason or of a folder's name may end."""
-    return f"# {shown(text, MOST_SENTENCE)}"
+    indent = " " * (len(text) - len(text.lstrip(" ")))
+    return f"# {indent}{shown(text, MOST_SENTENCE)}"
 
 
 def _document(conformity: Conformity, name: str, played: Played) -> dict[str, Any]:
