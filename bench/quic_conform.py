@@ -249,7 +249,7 @@ def qlogs(found: Sequence[Conformity], folder: Path) -> list[Path]:
     for one in found:
         failed = [result for result in one.results if result.verdict == FAIL]
         for result in (result for result in failed if one.expected(result) is None):
-            paths, without = packet_logs.write(one, folder, [result])
+            paths, without = packet_logs.write(one, folder, [result], log_limit="1 TB")
             for case in without:
                 print(f"{one.controller}, {case}: no qlog, because it changes its buffer", file=sys.stderr)
             written += paths

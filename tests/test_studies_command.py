@@ -139,7 +139,7 @@ def changed(**parts: Any) -> Callable[[Path], object]:
     ("file", "spoil", "wrong"),
     [
         ("results/fig4.json", lambda path: path.write_text("{garbage"), "not JSON"),
-        ("results/fig4.json", lambda path: path.write_bytes(b"\xff\xfe"), "not text in UTF-8"),
+        ("results/fig4.json", lambda path: path.write_bytes(b"\x80\x81"), "not text in UTF-8"),
         ("results/fig4.json", lambda path: path.write_text('{"id": 5}'), "id has the wrong type"),
         ("results/fig4.json", lambda path: path.write_text("[]"), "the whole has the wrong type"),
         ("results/fig4.json", changed(findings=[{"world": "sim"}]), "findings[0].verdict is missing"),
