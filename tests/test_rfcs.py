@@ -32,8 +32,8 @@ def teeth(controller: str) -> list[tuple[float, int, int]]:
 
 def test_newreno_s_sawtooth_is_that_of_the_pipe() -> None:
     found = teeth("newreno")
-    # The pipe and the buffer hold 100,000 bytes each: 134 segments, from which a loss takes half. The window grows once
-    # more if a round ends before the loss is known.
+    # The pipe and the buffer hold 100,000 bytes each: 134 segments, from which a loss takes half. The window
+    # grows once more if a round ends before the loss is known.
     assert {(one, other) for _, one, other in found} <= {(134, 67), (135, 67)}
     # A round trip for each segment more, as long as 20 Mbit/s need for the window; then one until the loss is
     # known, and one of recovery.
