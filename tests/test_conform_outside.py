@@ -537,9 +537,9 @@ def test_a_program_of_anybodys(in_empty_folder: Path) -> None:
         *("--case", "outside.clean-goodput", "--repetitions", "1", "--out", "kept"),
     )
     if "not judged" in done.stdout:
-        # A busy machine gives no verdict, and says so.
+        # A busy machine gives no verdict, but its reason.
         assert done.returncode == 1 and "waited for a processor" in " ".join(done.stdout.split())
-        return
+        pytest.skip("the machine was too busy for a verdict")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "outside.clean-goodput" in done.stdout and "passes 1 of 1 applicable case" in done.stdout
     told = json.loads((in_empty_folder / "kept" / "conformity.json").read_text(encoding="utf-8"))

@@ -310,7 +310,7 @@ class _Handler(BaseHTTPRequestHandler):
         super().handle_one_request()
 
     def parse_request(self) -> bool:
-        """Parses a request, after which the answer has what is left of the connection's time."""
+        """Parses a request. The answer may take the rest of the connection's time."""
         parsed = super().parse_request()
         self.server.waits(self.connection, math.inf)
         self._until_s = self._ends_s
