@@ -243,11 +243,13 @@ def _possible(
     first = None
     for path in paths:
         try:
-            questions.append(path.question(asked))
-            possible.append(path.beside(asked))
+            question, beside = path.question(asked), path.beside(asked)
         except ScenarioError as wrong:
             first = first or wrong
             refused.append(f"not answered: {wrong}")
+        else:
+            questions.append(question)
+            possible.append(beside)
     if first is not None and not possible:
         if first.field not in ("from", "rate", "rtt"):
             # It is about an option, which is wrong for all of them.
