@@ -38,6 +38,7 @@ function options(setup: Setup, form: Form): [name: "rate" | "rtt" | "buffer" | "
     form === "comparison" &&
     setup.text === "" &&
     setup.jitter === "" &&
+    !setup.pacing &&
     setup.competitors.length === 0 &&
     // Its seeds count from 1.
     setup.seed === 1 &&

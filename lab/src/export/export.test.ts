@@ -24,6 +24,7 @@ const SETUPS: { name: string; form: Form; setup: Setup; seeds?: number }[] = [
   { name: "three seeds from another on", form: "comparison", setup: { ...SHORT, seed: 5 }, seeds: 3 },
   { name: "another seed", form: "comparison", setup: { ...SHORT, seed: 9 } },
   { name: "jitter", form: "comparison", setup: { ...SHORT, jitter: "2 ms" } },
+  { name: "paced hosts", form: "comparison", setup: { ...SHORT, pacing: true } },
   { name: "competitors", form: "comparison", setup: { ...SHORT, competitors: [{ controller: "cubic", count: 2 }] } },
   { name: "one path for all", form: "shared", setup: { ...SHORT, seed: 3, controllers: ["bbr1", "cubic"] } },
   {

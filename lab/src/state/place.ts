@@ -25,7 +25,7 @@ export function placeOf(fragment: string): { view: View; setup: Setup; said: URL
   return { view: view ?? "live", setup: setupOf(said), said, remarks: [...strange, ...remarksOn(said)] };
 }
 
-const SETUP_KEYS = new Set(["rate", "rtt", "buffer", "loss", "jitter", "queue", "duration", "ecn", "seed", "cc", "with", "toml"]);
+const SETUP_KEYS = new Set(["rate", "rtt", "buffer", "loss", "jitter", "queue", "duration", "ecn", "pacing", "seed", "cc", "with", "toml"]);
 
 const start = placeOf(typeof location === "undefined" ? "" : location.hash);
 const [view, setView] = createSignal<View>(start.view);

@@ -11,6 +11,7 @@ const SETUP: Setup = {
   jitter: "2 ms",
   queue: "red:min=10",
   ecn: true,
+  pacing: true,
   duration: "4 s",
   seed: 9,
   controllers: ["bbr1:probe_gain=1.5", "cubic", "reno"],
@@ -63,6 +64,7 @@ describe("what of a link cannot be used", () => {
     ["#/live?cc=a&cc=b&cc=c&cc=d&cc=e", "cc is “5 controllers”, the first 4 are used"],
     ["#/live?cc=", "cc is “”, bbr3 and cubic are used instead"],
     ["#/live?ecn=yes", "ecn is “yes”, ECN is off (1 turns it on)"],
+    ["#/live?pacing=on", "pacing is “on”, pacing is off (1 turns it on)"],
     [`#/live?queue=${"x".repeat(300)}`, `queue is “${"x".repeat(40)}…”, its first 200 characters are used`],
     ["#/nosuch", "the view is “nosuch”, there is no such view, so Live is shown"],
     ["#/live?seed=a&ecn=b", "seed is “a”, 1 is used instead; ecn is “b”, ECN is off (1 turns it on)"],
@@ -90,6 +92,7 @@ jitter = "2 ms"
 
 [hosts]
 ecn = true
+pacing = true
 
 [[flows]]
 

@@ -18,6 +18,8 @@ export interface Setup {
   jitter: string;
   queue: string;
   ecn: boolean;
+  /** Whether the hosts pace every flow, as fq does. */
+  pacing: boolean;
   duration: string;
   seed: number;
   /** One to four. */
@@ -38,6 +40,7 @@ export const DEFAULTS: Readonly<Setup> = {
   jitter: "",
   queue: "fifo",
   ecn: false,
+  pacing: false,
   duration: "10 s",
   seed: 1,
   controllers: ["bbr3", "cubic"],
@@ -61,7 +64,8 @@ function pathOf(setup: Setup): string[] {
 }
 
 function hostsOf(setup: Setup): string[] {
-  return setup.ecn ? ["", "[hosts]", "ecn = true"] : [];
+  const said = (["ecn", "pacing"] as const).filter((name) => setup[name]);
+  return said.length > 0 ? ["", "[hosts]", ...said.map((name) => `${name} = true`)] : [];
 }
 
 function competitorsOf(setup: Setup): string[] {
@@ -104,6 +108,7 @@ export function parametersOf(setup: Setup): URLSearchParams {
     if (setup[key] !== DEFAULTS[key]) said.set(key, setup[key]);
   }
   if (setup.ecn) said.set("ecn", "1");
+  if (setup.pacing) said.set("pacing", "1");
   if (setup.seed !== DEFAULTS.seed) said.set("seed", String(setup.seed));
   if (setup.controllers.join(" ") !== DEFAULTS.controllers.join(" ")) {
     for (const one of setup.controllers) said.append("cc", one);
@@ -138,8 +143,10 @@ export function remarksOn(said: URLSearchParams): Remark[] {
   if (seed !== null && (!/^\d+$/.test(seed) || Number(seed) !== setup.seed)) {
     found.push({ name: "seed", given: seed, instead: `${String(setup.seed)} is used instead` });
   }
-  const ecn = said.get("ecn");
-  if (ecn !== null && ecn !== "0" && ecn !== "1") found.push({ name: "ecn", given: ecn, instead: "ECN is off (1 turns it on)" });
+  for (const [name, words] of [["ecn", "ECN"], ["pacing", "pacing"]] as const) {
+    const given = said.get(name);
+    if (given !== null && given !== "0" && given !== "1") found.push({ name, given, instead: `${words} is off (1 turns it on)` });
+  }
   const controllers = said.getAll("cc");
   if (controllers.length > 0 && controllers.every((one) => one === "")) {
     found.push({ name: "cc", given: "", instead: `${DEFAULTS.controllers.join(" and ")} are used instead` });
@@ -196,6 +203,7 @@ export function setupOf(said: URLSearchParams): Setup {
     queue: text("queue"),
     duration: text("duration"),
     ecn: said.get("ecn") === "1",
+    pacing: said.get("pacing") === "1",
     seed: whole(said.get("seed"), 0, Number.MAX_SAFE_INTEGER, DEFAULTS.seed),
     controllers: controllers.length > 0 ? controllers.slice(0, MOST_CONTROLLERS) : [...DEFAULTS.controllers],
     competitors,

@@ -15,6 +15,7 @@ const FIELDS: Record<string, string> = {
   "path.jitter": "jitter",
   "path.queue": "queue",
   "hosts.ecn": "ecn",
+  "hosts.pacing": "pacing",
   duration: "duration",
   seed: "seed",
 };

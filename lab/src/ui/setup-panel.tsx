@@ -119,6 +119,12 @@ export function SetupPanel(props: SetupPanelProps) {
               <span>Hosts use ECN</span>
             </label>
             <Show when={wrong("ecn")}><p class="wrong" role="alert">{wrong("ecn")}</p></Show>
+            <Show when={shows("pacing")}>
+              <label class="check">
+                <input type="checkbox" checked={setup.pacing} onChange={(event) => set({ pacing: event.currentTarget.checked })} />
+                <span>Hosts pace every flow (fq)</span>
+              </label>
+            </Show>
           </fieldset>
 
           <Show when={shows("controllers")}>

@@ -25,7 +25,7 @@ test("is read and used by keyboard alone", async ({ page }) => {
   await expect(status).not.toHaveText(middle ?? "");
   await expect(status.getByRole("row")).toHaveCount(3);
   await page.keyboard.press("Enter");
-  await expect(page).toHaveURL(/#\/compare\?rate=[\d.]+\+[kM]bit%2Fs&rtt=[\d.]+\+ms&buffer=50\+KB&seeds=1/);
+  await expect(page).toHaveURL(/#\/compare\?rate=[\d.]+\+[kM]bit%2Fs&rtt=[\d.]+\+ms&buffer=50\+KB&pacing=1&seeds=1/);
 });
 
 test("opens the run that is clicked", async ({ page }) => {

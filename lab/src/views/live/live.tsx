@@ -155,7 +155,7 @@ export default function Live() {
 
   /** All that a run cannot change while it goes on. */
   const fixed = () =>
-    JSON.stringify([setup.text, setup.queue, setup.jitter, setup.ecn, setup.controllers, setup.competitors, setup.duration, setup.seed]);
+    JSON.stringify([setup.text, setup.queue, setup.jitter, setup.ecn, setup.pacing, setup.controllers, setup.competitors, setup.duration, setup.seed]);
   createEffect(on(fixed, (_, before) => open(before === undefined ? "" : "Begun again from 0 s, with the new setup.")));
   createEffect(
     on(

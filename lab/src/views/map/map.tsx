@@ -184,7 +184,7 @@ export default function DecisionMap() {
     if (point === undefined) return;
     const { buffer, loss, jitter, queue, ecn, competitors } = setup;
     go("compare", {
-      ...DEFAULTS, buffer, loss, jitter, queue, ecn, competitors: competitors.map((one) => ({ ...one })), seed: 1,
+      ...DEFAULTS, buffer, loss, jitter, queue, ecn, pacing: true, competitors: competitors.map((one) => ({ ...one })), seed: 1,
       ...cellText(point.cell), controllers: candidates(),
     }, { seeds: String(seeds()) });
   };
@@ -253,7 +253,7 @@ export default function DecisionMap() {
         catalogue={catalogue()}
         mistake={null}
         form="comparison"
-        without={["rate", "rtt", "buffer", "duration", "seed"]}
+        without={["rate", "rtt", "buffer", "pacing", "duration", "seed"]}
       >
         <fieldset>
           <legend>Map</legend>
@@ -422,7 +422,7 @@ export default function DecisionMap() {
           </Show>
           <p class="quiet map-rule">
             The rule: candidates meet the same seeds and are compared seed by seed. One is behind if the 95 % confidence interval of its difference to the best is above {ALIKE * 100} % of
-            the best one's score. If all others are behind, the best one is the clear winner; otherwise the cell is hatched. A buffer holds at least one packet. The stronger the colour, the farther it is ahead (30 % and more: full colour).
+            the best one's score. If all others are behind, the best one is the clear winner; otherwise the cell is hatched. The hosts pace every flow, as fq does. A buffer holds at least one packet. The stronger the colour, the farther it is ahead (30 % and more: full colour).
           </p>
           <ExportMenu form="comparison" noRun drawings={drawings} commands={() => [{ name: length() === "full" ? "the map on the command line" : "the map on the command line, with longer runs", text: command() }]} />
         </div>

@@ -93,7 +93,8 @@ function document(shared: Shared, cell: Cell, flows: Flow[]): Document {
     },
     flows,
     record: { series: false },
-    ...(shared.ecn ? { hosts: { ecn: true } } : {}),
+    // As `fullpipe map`: the hosts pace every flow, as fq does.
+    hosts: { pacing: true, ...(shared.ecn ? { ecn: true } : {}) },
   });
   return { text, format: "json" };
 }
