@@ -184,7 +184,6 @@ def test_typed_text_is_cleaned_in_the_message(
     [
         ("a.csv", f"name,rate,rtt\n{HOSTILE[:20]},5mbit,{HOSTILE[:20]}\n"),
         ("a.csv", f"name,rate,rtt\n{'x' * 120_000},5mbit,{'y' * 120_000}\n"),
-        ("a.csv", f"{HOSTILE[:20] * 1000},rate,rtt\nx,5mbit,40 ms\n"),
         ("a.json", json.dumps([{"network": HOSTILE[:20], "rate": HOSTILE[:20] * 9999}])),
         ("a.toml", f"[path]\nrate = '{HOSTILE[5:7] * 60_000}'\n"),
         ("a.toml", f'name = "{"x" * 120_000}"\n[path]\nrtt = "\\u202e\\u001b"\n'),
@@ -197,6 +196,15 @@ def test_contents_of_a_file_are_cleaned_and_bounded(in_empty_folder: Path, name:
     assert done.code == 2
     assert done.err.startswith("fullpipe: ") and done.err.count("\n") == 1
     assert obeyed(done.out + done.err) == [] and len(done.err) <= MOST_SENTENCE + len("fullpipe: \n")
+
+
+def test_unknown_column_is_cleaned_and_bounded(in_empty_folder: Path) -> None:
+    table = f"{HOSTILE[:20] * 1000},rate,rtt\nx,5mbit,40 ms\n"
+    Path("a.csv").write_text(table, encoding="utf-8", errors="replace")
+    done = Ran("advise", "--from", "a.csv", "--budget", "0")
+    assert done.code == 0 and obeyed(done.out + done.err) == []
+    (line,) = (line for line in done.out.splitlines() if line.startswith("Left out: columns not used"))
+    assert len(line) <= MOST_SENTENCE
 
 
 @given(st.text(alphabet=HOSTILE + "ab", min_size=1))
