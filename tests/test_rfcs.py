@@ -51,6 +51,38 @@ def test_cubic_gives_up_three_tenths_and_returns_along_its_curve() -> None:
     assert len(periods) >= 4 and all(3 < period < 6 for period in periods)
 
 
+BYTEWISE = ["newreno", "newreno:pace=0", "cubic9438", "cubic9438:pace=0"]
+
+
+def limited(controller: str, flow: dict[str, Any], **path: Any) -> tuple[list[int], list[int], list[float]]:
+    """Window and flight in segments, and the times in seconds, of a flow that its application limits."""
+    series = run({**PATH, **path}, [{"controller": controller, **flow}]).flow_series()
+    return (
+        series["cwnd_segments"].to_list(),
+        series["inflight_segments"].to_list(),
+        series["time_s"].to_list(),
+    )
+
+
+@pytest.mark.parametrize("controller", BYTEWISE)
+@pytest.mark.parametrize("packets", [3, 28])
+def test_slow_start_of_a_limited_application_ends_at_twice_the_flight(controller: str, packets: int) -> None:
+    windows, _, _ = limited(controller, {"bursts": {"size": f"{packets * 1448} B", "every": "500 ms"}})
+    # draft-ietf-ccwg-ratelimited-increase 3, and the initial window.
+    assert windows[-1] <= max(2 * packets, 10)
+
+
+@pytest.mark.parametrize("controller", BYTEWISE)
+def test_avoidance_of_a_limited_application_keeps_its_window(controller: str) -> None:
+    filling = [{"size": f"{100 * 1448} B"}] * 2
+    sparing = [{"size": f"{20 * 1448} B", "pause": "40 ms"}] * 350
+    drop = [{"at": "200 ms", "loss": "100 %"}, {"at": "201 ms", "loss": "0 %"}]
+    windows, flights, times = limited(controller, {"transfers": filling + sparing}, changes=drop)
+    later = next(index for index, at in enumerate(times) if at > 2)
+    assert max(flights[later:]) <= 20 and windows[later] > 40
+    assert set(windows[later:]) == {windows[later]}
+
+
 def ratio(one: str, other: str, path: dict[str, Any], seeds: int) -> float:
     """The goodput of one by that of the other, where equal seeds lose the same packets."""
     pairs = [[alone(name, path, seed=seed) for name in (one, other)] for seed in range(1, seeds + 1)]

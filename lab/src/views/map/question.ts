@@ -22,9 +22,20 @@ export interface Range {
   high: number;
 }
 
-/** The values of an axis, evenly on a logarithmic scale. */
+/** Round values of a decade. */
+const ROUND = [1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10];
+
+function rounded(value: number): number {
+  const decade = 10 ** Math.floor(Math.log10(value));
+  const off = (one: number) => Math.abs(Math.log(one / value));
+  return ROUND.map((digits) => Number((digits * decade).toPrecision(6))).reduce((best, one) => (off(one) < off(best) ? one : best));
+}
+
+/** The values of an axis: round ones, about evenly on a logarithmic scale, as long as they remain different; the ends are as given. */
 export function axisValues({ low, high }: Range, steps: number): number[] {
-  return Array.from({ length: steps }, (_, step) => low * (high / low) ** (steps > 1 ? step / (steps - 1) : 0));
+  const even = Array.from({ length: steps }, (_, step) => low * (high / low) ** (steps > 1 ? step / (steps - 1) : 0));
+  const values = even.map((value, step) => (step === 0 || step === steps - 1 ? value : rounded(value)));
+  return values.every((value, step) => step === 0 || (values[step - 1] ?? NaN) < value) ? values : even;
 }
 
 /** The path at a place of the map, in the units that a scenario is written in. */
