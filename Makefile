@@ -95,8 +95,10 @@ test-bpf: $(TOOLS)
 	$(BIN)/python crates/cc/tests/bpf/check.py --target-dir $(CARGO_TARGET)/bpf
 	$(BIN)/python crates/cc/tests/bpf/check.py --target-dir $(CARGO_TARGET)/bpf --mistakes
 
+# Tests of the kernel world have the machine for themselves; the others share its cores.
 test-python: $(DEV)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses logical --dist worksteal -m "not kernel"
+	$(BIN)/python -m pytest -m kernel
 
 # The page is a part of the package: it is installed once it is built.
 lab: lab-site

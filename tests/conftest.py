@@ -29,6 +29,13 @@ SCENARIOS = Path(__file__).parent.parent / "scenarios"
 SIMULATED = [path for path in sorted(SCENARIOS.glob("*.toml")) if not path.stem.startswith("program-")]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks tests of the kernel world, which `make test` runs one at a time, after all others."""
+    for item in items:
+        if {"kernel_world", "own_network"}.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker("kernel")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Tests marked `full_disk` run while no file may grow beyond 100 bytes, which fails as a full disk does.

@@ -1,6 +1,7 @@
 """The report is one file that needs no network, and says what a reader must know."""
 
 import importlib.util
+import json
 import re
 import shutil
 import sys
@@ -262,18 +263,22 @@ def built_by(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
     return backend
 
 
-def test_notices_name_every_crate_of_the_lock_file_that_is_linked(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_notices_name_what_is_linked_and_bundled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     if shutil.which("cargo") is None:
         pytest.skip("cargo is not installed, so that no notices can be made")
-    built_by(monkeypatch).notices(tmp_path / "notices.txt")
+    root = Path(__file__).parent.parent
+    backend = built_by(monkeypatch)
+    backend.notices(tmp_path / "notices.txt")
     text = (tmp_path / "notices.txt").read_text(encoding="utf-8")
-    lock = tomllib.loads((Path(__file__).parent.parent / "Cargo.lock").read_text(encoding="utf-8"))
+    lock = tomllib.loads((root / "Cargo.lock").read_text(encoding="utf-8"))
     known = {f"{one['name']} {one['version']}" for one in lock["package"] if "source" in one}
+    pages = json.loads((root / "lab" / "package-lock.json").read_text(encoding="utf-8"))["packages"]
+    known |= {f"{name.removeprefix('node_modules/')} {one.get('version')}" for name, one in pages.items()}
     named = set(re.findall(r"^={80}\n(\S+ \S+): \S.*$", text, re.MULTILINE))
     assert named <= known and {"pyo3", "parquet", "serde"} <= {one.split()[0] for one in named}
     assert "Permission is hereby granted" in text
+    # The page is no part of a package that is built without it.
+    assert ("solid-js" in {one.split()[0] for one in named}) == (root / "lab" / "node_modules").is_dir()
 
 
 def test_built_package_brings_the_script_of_its_renderer(

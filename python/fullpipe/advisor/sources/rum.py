@@ -22,6 +22,7 @@ import csv
 import io
 import math
 import statistics
+from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -40,15 +41,20 @@ _MOST_DIGITS = 40
 _EXPECTED = "JSON objects with names of the timing interfaces, in a list or one in each line"
 
 
+def _floats() -> "array[float]":
+    return array("d")
+
+
 @dataclass
 class _Rows:
     """What the rows of one path say."""
 
     rows: int = 0
     weight: float = 0.0
-    rtts_ms: list[float] = field(default_factory=list)
-    rates_bps: list[float] = field(default_factory=list)
-    sizes: list[float] = field(default_factory=list)
+    # A quarter of the memory of lists: an export may have millions of rows.
+    rtts_ms: "array[float]" = field(default_factory=_floats)
+    rates_bps: "array[float]" = field(default_factory=_floats)
+    sizes: "array[float]" = field(default_factory=_floats)
 
 
 def is_one(text: str) -> bool:
@@ -105,7 +111,7 @@ def _path(name: str, own: _Rows, silent: int) -> Path:
     return Path(name, says, own.weight, tuple(notes))
 
 
-def _half(sizes: list[float]) -> float:
+def _half(sizes: "array[float]") -> float:
     """The size for which flows of at least that size have half of the bytes."""
     seen, half = 0.0, math.fsum(sizes) / 2
     for size in sorted(sizes, reverse=True):
