@@ -412,7 +412,11 @@ impl Controller for Copa {
     fn snapshot(&self) -> Snapshot {
         let min_us = self.delays.min.get();
         Snapshot {
-            phase: if self.slow_start { Phase::SlowStart } else { Phase::CongestionAvoidance },
+            phase: match self.mode {
+                _ if self.slow_start => Phase::SlowStart,
+                Mode::Default => Phase::CongestionAvoidance,
+                Mode::Competitive => Phase::Competing,
+            },
             bandwidth: None,
             min_rtt: (min_us != NO_RTT).then(|| Duration::from_micros(min_us as u64)),
         }
