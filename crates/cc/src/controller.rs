@@ -458,11 +458,13 @@ pub enum Phase {
     ProbeBwRefill = 10,
     /// Not a congestion control: window and rate are given, and it reacts to nothing.
     Fixed = 11,
+    /// Copa's competitive mode: others fill the buffer, and it is as aggressive as they are.
+    Competing = 12,
 }
 
 impl Phase {
     /// Every phase, in the order of its code.
-    pub const ALL: [Phase; 12] = [
+    pub const ALL: [Phase; 13] = [
         Phase::SlowStart,
         Phase::CongestionAvoidance,
         Phase::Recovery,
@@ -475,6 +477,7 @@ impl Phase {
         Phase::ProbeRtt,
         Phase::ProbeBwRefill,
         Phase::Fixed,
+        Phase::Competing,
     ];
 
     /// The name that records and figures use.
@@ -492,6 +495,7 @@ impl Phase {
             Phase::ProbeRtt => "probe_rtt",
             Phase::ProbeBwRefill => "probe_bw_refill",
             Phase::Fixed => "fixed",
+            Phase::Competing => "competing",
         }
     }
 }

@@ -3,8 +3,8 @@
 //!
 //! Specification: Arun and Balakrishnan, "Copa: Practical Delay-Based Congestion Control for the Internet", NSDI 2018,
 //! sections 2.1 (the rate update) and 2.2 (competing with schemes that fill buffers). Where sources differ, the paper
-//! decides, but for two rules whose parameters restore it: `turn_resets` and `empty_segments`. Where it is silent, the
-//! authors' code does (`venkatarun95/genericCC`, `markoviancc.cc` and `rtt-window.cc`), and then Facebook's
+//! decides, but for three rules whose parameters restore it: `turn_resets`, `empty_segments` and `overshoot_waits`. Where it is
+//! silent, the authors' code does (`venkatarun95/genericCC`, `markoviancc.cc` and `rtt-window.cc`), and then Facebook's
 //! (`facebook/mvfst`, `quic/congestion_control/Copa.cpp`). Deviations: docs/deviations.md#copa.
 //!
 //! An ACK with an RTT updates, in this order: the RTT filters (`Delays`), the mode, the velocity if a round ended
@@ -49,10 +49,13 @@ parameters! {
     /// Section 2.2.
     empty_percent: u32 = whole(10, 0..=100, "%"),
         "the queue counts as nearly empty below this share of its largest recent delay";
-    /// The RTT of an ACK for two segments is the second's, which waited for the first; the authors' receiver acknowledges
-    /// every segment. 0 is the paper's rule.
-    empty_segments: u32 = whole(1, 0..=100, "segments") from "Fullpipe's own",
-        "how many segments that one ACK acknowledges with another count as none in the queue";
+    /// A segment waits for the one in service even where nothing is queued, and the last of those that one ACK acknowledges
+    /// for the others. 0 is the paper's rule.
+    empty_segments: u32 = whole(2, 0..=100, "segments") from "Fullpipe's own",
+        "how many segments of one ACK count as none in the queue";
+    /// The paper counts all round trips.
+    overshoot_waits: bool = switch(true) from "Fullpipe's own",
+        "a window that falls from where slow start or velocity carried it does not count the round trips";
     /// The paper waits for the end of the round.
     turn_resets: bool = switch(true) from "facebook/mvfst quic/congestion_control/Copa.cpp",
         "the velocity is 1 as soon as the window turns";
@@ -182,9 +185,15 @@ pub struct Copa {
     mode: Mode,
     /// 1/delta, in 1/65536 of a segment.
     inverse_delta: u64,
-    /// When a packet last found the queue nearly empty, or when nothing was known.
-    last_empty: Time,
+    /// The window falls from where slow start or a velocity above 1 carried it.
+    overshot: bool,
+    /// How long no packet has found the queue nearly empty, without the time in which it was `overshot`.
+    full_for: Duration,
+    /// When the last RTT came.
+    last_rtt: Time,
     delays: Delays,
+    /// The time in which the path delivers a segment at the best rate of the last [`Params::min_rtt_window_s`], in nanoseconds.
+    service: WindowedMin,
     velocity: Velocity,
     rounds: Rounds,
     prior: Option<Prior>,
@@ -207,8 +216,11 @@ impl Copa {
             slow_start: true,
             mode: Mode::Default,
             inverse_delta: default_inverse_delta(params),
-            last_empty: connection.now,
+            overshot: false,
+            full_for: Duration::ZERO,
+            last_rtt: connection.now,
             delays: Delays::new(connection.now.as_micros() as u32),
+            service: WindowedMin::new(connection.now.as_micros() as u32, NO_RTT),
             velocity: Velocity::resting(cwnd),
             rounds: Rounds::new(connection.delivered),
             prior: None,
@@ -224,13 +236,18 @@ impl Copa {
     }
 
     /// Whether the queue was nearly empty lately, and so whether delay is a signal (section 2.2).
+    ///
+    /// The five round trips are those of a window that swings at velocity 1 (section 3). One that slow start or a velocity
+    /// carried further falls for longer, and cannot know yet what else is in the queue.
     fn update_mode(&mut self, now: Time, srtt: Duration, rtt_us: u32, segments: u32) {
         if self.is_nearly_empty(rtt_us, segments) {
-            self.last_empty = now;
+            self.full_for = Duration::ZERO;
+        } else if !self.overshot {
+            self.full_for += now.saturating_since(self.last_rtt);
         }
+        self.last_rtt = now;
         let patience = srtt.saturating_mul(self.params.empty_rounds as u64);
-        let full = now.saturating_since(self.last_empty) > patience;
-        if full && self.params.mode_switching {
+        if self.full_for > patience && self.params.mode_switching {
             self.mode = Mode::Competitive;
         } else {
             self.mode = Mode::Default;
@@ -238,16 +255,16 @@ impl Copa {
         }
     }
 
-    /// Whether an ACK for so many segments shows a nearly empty queue (section 2.2).
-    ///
-    /// Its RTT is that of the last one. What left with that and was served before is no queue. It is estimated at the flow's
-    /// own rate, and limited, because in equilibrium the flow keeps 1/delta segments queued.
+    /// Whether an ACK for so many segments shows a nearly empty queue (section 2.2), or one in which nothing but these was
+    /// served.
     fn is_nearly_empty(&self, rtt_us: u32, segments: u32) -> bool {
-        let queued_us = rtt_us.saturating_sub(self.delays.min.get()) as u128;
-        let share_us = self.delays.largest_us() as u128 * self.params.empty_percent as u128;
-        let together = segments.saturating_sub(1).min(self.params.empty_segments) as u128;
-        let cwnd = self.cwnd as u128;
-        queued_us * 100 * cwnd <= share_us * cwnd + together * SEGMENT as u128 * rtt_us as u128 * 100
+        let queued_us = rtt_us.saturating_sub(self.delays.min.get()) as u64;
+        let share = self.delays.largest_us() as u64 * self.params.empty_percent as u64 * 10;
+        let served_ns = match self.service.get() {
+            NO_RTT => 0,
+            segment_ns => segments.min(self.params.empty_segments) as u64 * segment_ns as u64,
+        };
+        queued_us * 1_000 <= share + served_ns
     }
 
     /// The velocity, and in the competitive mode the additive increase of 1/delta.
@@ -267,6 +284,11 @@ impl Copa {
     /// One step of the window: velocity / (delta * window) for each segment (section 2.1, step 3).
     fn steer(&mut self, segments: u32, may_grow: bool) {
         let below_target = self.is_below_target();
+        if below_target {
+            self.overshot = false;
+        } else if self.velocity.value > 1 && self.velocity.direction == Ordering::Greater {
+            self.overshot = self.params.overshoot_waits;
+        }
         if self.params.turn_resets {
             self.velocity.turn(self.cwnd, if below_target { Ordering::Greater } else { Ordering::Less });
         }
@@ -310,7 +332,8 @@ const fn default_inverse_delta(params: &Params) -> u64 {
 impl Controller for Copa {
     /// Nothing of ours is in the queue, and what we knew of it is old.
     fn on_transmit_start(&mut self, start: &TransmitStart) {
-        self.last_empty = start.connection.now;
+        self.full_for = Duration::ZERO;
+        self.last_rtt = start.connection.now;
         self.velocity = Velocity::resting(self.cwnd);
     }
 
@@ -371,7 +394,11 @@ impl Controller for Copa {
         if let Some(rtt) = ack.rtt {
             let (now_us, srtt_us) = (connection.now.as_micros() as u32, micros(connection.srtt));
             let rtt_us = micros(rtt);
-            self.delays.update(self.params.min_rtt_window_s * 1_000_000, now_us, srtt_us, rtt_us);
+            let window_us = self.params.min_rtt_window_s * 1_000_000;
+            self.delays.update(window_us, now_us, srtt_us, rtt_us);
+            if let Some(segment_ns) = service_ns(&ack.sample) {
+                self.service.update(window_us, now_us, segment_ns);
+            }
             self.update_mode(connection.now, connection.srtt, rtt_us, ack.newly_delivered);
         }
         if ack.sample.delivered.is_some()
@@ -384,6 +411,9 @@ impl Controller for Copa {
             let half_used = self.cwnd < 2 * ack.max_packets_out as u64 * SEGMENT;
             self.grow_in_slow_start(segments, ack.cwnd_limited || half_used);
         } else if ack.rtt.is_some() {
+            if self.slow_start {
+                self.overshot = self.params.overshoot_waits;
+            }
             self.slow_start = false;
             self.steer(segments, ack.cwnd_limited);
         }
@@ -412,7 +442,11 @@ impl Controller for Copa {
     fn snapshot(&self) -> Snapshot {
         let min_us = self.delays.min.get();
         Snapshot {
-            phase: if self.slow_start { Phase::SlowStart } else { Phase::CongestionAvoidance },
+            phase: match self.mode {
+                _ if self.slow_start => Phase::SlowStart,
+                Mode::Default => Phase::CongestionAvoidance,
+                Mode::Competitive => Phase::Competing,
+            },
             bandwidth: None,
             min_rtt: (min_us != NO_RTT).then(|| Duration::from_micros(min_us as u64)),
         }
@@ -422,6 +456,12 @@ impl Controller for Copa {
 /// An RTT of a microsecond at least, and below [`NO_RTT`].
 fn micros(rtt: Duration) -> u32 {
     rtt.as_micros().clamp(1, NO_RTT as u64 - 1) as u32
+}
+
+/// In how many nanoseconds the path delivered a segment, where the sample shows it.
+fn service_ns(sample: &RateSample) -> Option<u32> {
+    let (delivered, interval) = (sample.delivered?, sample.interval?);
+    (delivered > 0).then(|| (interval.as_nanos() / delivered as u64).min(NO_RTT as u64 - 1) as u32)
 }
 
 #[cfg(test)]
@@ -436,11 +476,12 @@ mod tests {
         (flow, Copa::new(params, &CONFIG, &flow.connection))
     }
 
-    /// An ACK with this RTT, a millisecond after the one before.
+    /// An ACK with this RTT, a millisecond after the one before, of a path that delivers a segment in a millisecond.
     fn acked(flow: &mut Flow, copa: &mut Copa, segments: u32, rtt_us: u64) {
         flow.pass(Duration::from_millis(1));
         let ack = flow.ack(segments);
-        deliver(copa, &Ack { rtt: Some(Duration::from_micros(rtt_us)), ..ack });
+        let sample = RateSample { delivered: Some(100), ..ack.sample };
+        deliver(copa, &Ack { rtt: Some(Duration::from_micros(rtt_us)), sample, ..ack });
     }
 
     /// Past slow start on a path of 100 ms, with this window and 1/delta = 2.
@@ -585,11 +626,14 @@ mod tests {
         }
     }
 
-    /// A round of ten ACKs over 100 ms, with RTTs that swing by 20 ms above this.
+    /// A round of ten ACKs over 100 ms, with RTTs that swing by 20 ms above this, at a window that stays.
     fn round(flow: &mut Flow, copa: &mut Copa, least_us: u64) {
+        let cwnd = copa.cwnd;
         for step in 0..10 {
             flow.pass(Duration::from_millis(9));
             acked(flow, copa, 1, least_us + step * 2_000);
+            copa.cwnd = cwnd;
+            copa.velocity = Velocity::resting(cwnd);
         }
     }
 
@@ -608,29 +652,91 @@ mod tests {
         round(&mut flow, &mut copa, 110_000);
         round(&mut flow, &mut copa, 110_000);
         assert_eq!(copa.mode(), Mode::Competitive);
-        // A tenth of the largest queueing delay of 28 ms; and not one segment of ours.
-        acked(&mut flow, &mut copa, 1, 103_000);
+        assert_eq!(copa.snapshot().phase, Phase::Competing);
+        // A tenth of the largest queueing delay of 28 ms, and a segment's millisecond.
+        acked(&mut flow, &mut copa, 1, 103_801);
         assert_eq!(copa.mode(), Mode::Competitive);
-        acked(&mut flow, &mut copa, 1, 102_800);
+        acked(&mut flow, &mut copa, 1, 103_800);
         assert_eq!((copa.mode(), copa.inverse_delta), (Mode::Default, 2 * SEGMENT));
+        assert_eq!(copa.snapshot().phase, Phase::CongestionAvoidance);
     }
 
     #[test]
-    fn a_segment_that_was_served_before_the_acknowledged_one_is_no_queue() {
-        let mode = |empty_segments, segments| {
-            let (mut flow, mut copa) = copa(&Params { empty_segments, ..Params::default() });
-            steady(&mut flow, &mut copa, 5);
-            for step in 0..100 {
-                // Five segments in 110 to 128 ms, of which 10 ms at least are a queue: less than half a segment.
+    fn what_is_served_with_the_acknowledged_segment_is_no_queue() {
+        // RTTs of 100 ms and these, without a swing whose tenth would count; a segment takes a millisecond.
+        let mode = |empty_segments, segments, queued_us: u64| {
+            let (mut flow, mut copa) =
+                copa(&Params { empty_segments, empty_percent: 0, ..Params::default() });
+            steady(&mut flow, &mut copa, 100);
+            for _ in 0..60 {
                 flow.pass(Duration::from_millis(9));
-                acked(&mut flow, &mut copa, segments, 110_000 + step % 10 * 2_000);
-                copa.cwnd = 5 * SEGMENT;
+                acked(&mut flow, &mut copa, segments, 100_000 + queued_us);
             }
             copa.mode()
         };
-        assert_eq!(mode(1, 2), Mode::Default);
-        assert_eq!(mode(1, 1), Mode::Competitive, "nothing was served before it");
-        assert_eq!(mode(0, 2), Mode::Competitive);
+        use Mode::{Competitive, Default};
+        assert_eq!([mode(2, 1, 1_000), mode(2, 1, 1_001)], [Default, Competitive], "the one in service");
+        assert_eq!(
+            [mode(2, 2, 2_000), mode(2, 2, 2_001)],
+            [Default, Competitive],
+            "and the other of a delayed ACK"
+        );
+        assert_eq!([mode(2, 9, 2_000), mode(2, 9, 2_001)], [Default, Competitive], "no more, however many");
+        assert_eq!([mode(0, 2, 0), mode(0, 2, 1)], [Default, Competitive], "the paper's rule");
+    }
+
+    #[test]
+    fn a_small_window_is_no_small_queue() {
+        // Two segments in 150 ms are 75 ms each at the flow's own rate, and a third of the RTT would be their queue.
+        let (mut flow, mut copa) = copa(&Params::default());
+        steady(&mut flow, &mut copa, 2);
+        for _ in 0..10 {
+            round(&mut flow, &mut copa, 150_000);
+        }
+        assert_eq!(copa.mode(), Mode::Competitive);
+    }
+
+    /// In which round of a window that falls, from where it got like this, it takes others for competitors, if in the first 30.
+    fn competes_in_round(overshoot_waits: bool, prepare: fn(&mut Copa)) -> Option<u32> {
+        let (mut flow, mut copa) = copa(&Params { overshoot_waits, ..Params::default() });
+        steady(&mut flow, &mut copa, 1_000);
+        flow.pass(Duration::from_millis(60));
+        prepare(&mut copa);
+        (1..=30).find(|_| {
+            round(&mut flow, &mut copa, 150_000);
+            copa.mode() == Mode::Competitive
+        })
+    }
+
+    #[test]
+    fn a_window_that_falls_from_where_it_was_carried_does_not_wait_for_an_empty_queue() {
+        assert_eq!(competes_in_round(true, |_| ()), Some(5));
+        let slow_start = |copa: &mut Copa| copa.slow_start = true;
+        assert_eq!(competes_in_round(true, slow_start), None);
+        assert_eq!(competes_in_round(false, slow_start), Some(5), "the paper's rule");
+        let velocity = |copa: &mut Copa| {
+            copa.velocity = Velocity { value: 16, direction: Ordering::Greater, same: 6, round_cwnd: 0 };
+        };
+        assert_eq!(competes_in_round(true, velocity), None);
+        assert_eq!(competes_in_round(false, velocity), Some(5));
+    }
+
+    #[test]
+    fn a_window_that_turned_up_waits_for_an_empty_queue() {
+        let (mut flow, mut copa) = copa(&Params::default());
+        steady(&mut flow, &mut copa, 100);
+        flow.pass(Duration::from_millis(60));
+        copa.slow_start = true;
+        for _ in 0..10 {
+            round(&mut flow, &mut copa, 150_000);
+        }
+        assert_eq!(copa.mode(), Mode::Default);
+        // At four segments in 150 ms, a third of which is queue, the flow has found its target.
+        copa.cwnd = 4 * SEGMENT;
+        for _ in 0..7 {
+            round(&mut flow, &mut copa, 150_000);
+        }
+        assert_eq!(copa.mode(), Mode::Competitive);
     }
 
     fn competing() -> (Flow, Copa) {

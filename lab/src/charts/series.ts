@@ -222,6 +222,7 @@ const PHASE_WORDS: Record<string, [name: string, short: string]> = {
   probe_bw_refill: ["ProbeBW refill", "refill"],
   probe_rtt: ["ProbeRTT", "RTT"],
   fixed: ["fixed", "fixed"],
+  competing: ["competing", "competing"],
 };
 
 /** A phase as people call it. */

@@ -63,6 +63,7 @@ PHASE = {
     "recovery": ("Recovery", "#f2a9a0"),
     "loss": ("Timeout", "#c0564b"),
     "fixed": ("Fixed window or rate", "#e3e0ea"),
+    "competing": ("Competing", "#eec9c9"),
 }
 PHASE_OPACITY = 0.75
 
@@ -104,6 +105,7 @@ DARK = {
     "#7a1f3d": "#c97a97",
     "#1f6f8b": "#6bb5cd",
     "#e3e0ea": "#2b2932",
+    "#eec9c9": "#3d2626",
 }
 
 # For `usermeta` of figures that a narrow page must not redraw (assets/report.js).
