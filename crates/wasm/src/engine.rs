@@ -3,7 +3,8 @@
 use fullpipe_path::config::ElementConfig;
 use fullpipe_record::Run;
 use fullpipe_scenario::facts::Steps;
-use fullpipe_scenario::{Resolved, Spec};
+use fullpipe_scenario::resolve::notes;
+use fullpipe_scenario::{Format, Resolved, Spec};
 use fullpipe_sim::{Mistake, Simulation};
 use fullpipe_units::Time;
 use serde::Serialize;
@@ -25,6 +26,7 @@ pub struct Engine {
 struct ResolvedAnswer {
     document: Box<RawValue>,
     alternatives: Vec<Alternative>,
+    notes: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -191,12 +193,16 @@ pub(crate) fn run_logged(
 
 fn resolved_answer(resolved: Resolved) -> ResolvedAnswer {
     let several = resolved.alternatives.len() > 1;
+    let specs: Vec<Spec> = resolved.alternatives.iter().map(|(_, spec)| spec.clone()).collect();
+    let document = fullpipe_scenario::document::Document::read(&resolved.document, Format::Json);
+    let notes = document.map(|document| notes(&document, &specs)).unwrap_or_default();
     let alternatives = resolved.alternatives.into_iter().map(|(name, spec)| {
         let name = if several { name } else { String::new() };
         Alternative::of(name, &spec)
     });
     ResolvedAnswer {
         alternatives: alternatives.collect(),
+        notes,
         document: RawValue::from_string(resolved.document).expect("the document is JSON"),
     }
 }

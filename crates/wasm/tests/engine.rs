@@ -129,6 +129,11 @@ fn a_document_is_shown_with_what_is_known_of_its_path() {
             "facts": {"rate_bps": 20_000_000, "rtt_s": 0.03, "bdp_bytes": 75_000, "buffer_bytes": 60_000},
         })
     );
+    assert_eq!(resolved["notes"], json!([]));
+    let paced = format!("hosts.pacing = true\n{}", TEXT.replace("cubic", "bbr3").replace("reno", "bbr1"));
+    let (_, resolved) =
+        ask(&mut Engine::default(), &json!({"method": "resolve", "document": document(&paced)}));
+    assert!(resolved["notes"][0].as_str().unwrap().contains("hosts.pacing"), "{resolved}");
     let one = json!({"method": "resolve", "document": document(ONE)});
     assert_eq!(ask(&mut Engine::default(), &one).1["alternatives"][0]["name"], "");
 }

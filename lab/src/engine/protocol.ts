@@ -83,6 +83,8 @@ export interface Resolved {
   /** The document as plain JSON, its keys in their order. */
   document: unknown;
   alternatives: Alternative[];
+  /** What to know about it, such as settings without effect. */
+  notes: string[];
 }
 
 export interface RunRequest {

@@ -88,7 +88,7 @@ export class Wasm {
   }
 
   resolve(document: Document): Resolved {
-    return this.#ask({ method: "resolve", document }).value as { document: unknown; alternatives: Alternative[] };
+    return this.#ask({ method: "resolve", document }).value as Resolved;
   }
 
   run(request: RunRequest): RunResult {

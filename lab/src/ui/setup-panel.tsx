@@ -2,7 +2,7 @@
 
 import "./ui.css";
 
-import { createEffect, createSignal, Index, onCleanup, Show, type JSX } from "solid-js";
+import { For, createEffect, createSignal, Index, onCleanup, Show, type JSX } from "solid-js";
 
 import type { Catalogue, Mistake } from "../engine/protocol";
 import { change, setup } from "../state/place";
@@ -21,6 +21,8 @@ export interface SetupPanelProps {
   catalogue: Catalogue | undefined;
   /** What the engine refuses; null if nothing. */
   mistake: Mistake | null;
+  /** What the engine has to say about the setup. */
+  notes?: readonly string[];
   /** Which document the view makes of the setup. */
   form: Form;
   /** Fields that mean nothing in the view. */
@@ -71,6 +73,7 @@ export function SetupPanel(props: SetupPanelProps) {
       </summary>
       <form class="setup" aria-label="Setup" onSubmit={(event) => event.preventDefault()}>
         {props.children}
+        <For each={props.notes}>{(note) => <p class="quiet note">{note}</p>}</For>
         <Show when={elsewhere()}>
           <p class="wrong" role="alert">{elsewhere()}</p>
         </Show>

@@ -21,6 +21,12 @@ test("two controllers, their measures and four charts", async ({ page }) => {
   expect(errors).toEqual([]);
 });
 
+test("a setting without effect is noted beside the form", async ({ page }) => {
+  await page.goto("./#/compare?duration=1+s&pacing=1&cc=bbr1&cc=bbr3");
+  await settled(page);
+  await expect(page.getByText("hosts.pacing = true has no effect")).toBeVisible();
+});
+
 test("after a slider has moved, the numbers are those of where it stands", async ({ page, context }) => {
   await page.goto("./#/compare?rate=20+Mbit/s&duration=4+s");
   await settled(page);

@@ -39,6 +39,7 @@ export default function Compare() {
   const pool = pagePool();
   const group = createChartGroup();
   const [answer, setAnswer] = createSignal<Answer | null>(null);
+  const [notes, setNotes] = createSignal<readonly string[]>([]);
   const [mistake, setMistake] = createSignal<Mistake | null>(null);
   const [failure, setFailure] = createSignal("");
   const [busy, setBusy] = createSignal(false);
@@ -69,6 +70,7 @@ export default function Compare() {
         took_ms: performance.now() - began,
       };
       setMistake(null);
+      setNotes(resolved.notes);
       setFailure("");
       setAnswer(found);
       setPainted((before) => before + 1);
@@ -148,7 +150,7 @@ export default function Compare() {
 
   return (
     <div class="bench compare" data-computed={painted()} data-busy={busy() ? "" : undefined}>
-      <SetupPanel catalogue={catalogue()} mistake={mistake()} form="comparison">
+      <SetupPanel catalogue={catalogue()} mistake={mistake()} notes={notes()} form="comparison">
         <Field label="Seeds" wrong={null} hint={seeds() === 1 ? "1 seed: no interval. The charts show it." : `${String(seeds())} seeds: means with 95 % intervals (Student's t). The charts show the first.`}>
           {(tied) => (
             <input {...tied} type="number" min="1" max={MOST_SEEDS} value={seeds()}

@@ -59,6 +59,7 @@ export default function Live() {
   const [running, setRunning] = createSignal<Running | null>(null);
   const [step, setStep] = createSignal<Step | null>(null);
   const [charted, setCharted] = createSignal(0, { equals: false });
+  const [notes, setNotes] = createSignal<readonly string[]>([]);
   const [mistake, setMistake] = createSignal<Mistake | null>(null);
   const [failure, setFailure] = createSignal("");
   const [notice, setNotice] = createSignal("");
@@ -80,7 +81,8 @@ export default function Live() {
       setState(now);
       setCharted(0);
     },
-    onOpen: (alternative) => {
+    onOpen: (alternative, said) => {
+      setNotes(said);
       setFailure("");
       group.setZoom(null);
       setRunning({
@@ -329,7 +331,7 @@ export default function Live() {
 
   return (
     <div class="bench live" data-state={state()}>
-      <SetupPanel catalogue={catalogue()} mistake={mistake()} form="shared" hints={{
+      <SetupPanel catalogue={catalogue()} mistake={mistake()} notes={notes()} form="shared" hints={{
         duration: `Live runs go on for ${String(LIVE_S)} s at least.`,
       }}>
         <p class="quiet note">Rate, RTT, buffer and loss change the run as it goes on; anything else begins it again.</p>

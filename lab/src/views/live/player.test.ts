@@ -52,7 +52,7 @@ function bench(cost = 1) {
       close: () => log.push(`${String(mine)} closed`),
     });
   };
-  const engine = { resolve: () => Promise.resolve({ document: {}, alternatives: [ALTERNATIVE] }), open } as unknown as Engine;
+  const engine = { resolve: () => Promise.resolve({ document: {}, alternatives: [ALTERNATIVE], notes: [] }), open } as unknown as Engine;
   const seen = { states: [] as PlayState[], steps: [] as number[], mistakes: [] as (Mistake | null)[], reached: [] as (number | null)[] };
   const player = createPlayer(
     engine,

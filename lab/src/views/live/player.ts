@@ -41,7 +41,7 @@ export const BROWSER_FRAMES: Frames = {
 export interface PlayerEvents {
   onState: (state: PlayState) => void;
   /** A new run; what is drawn of the one before is void. */
-  onOpen: (alternative: Alternative) => void;
+  onOpen: (alternative: Alternative, notes: readonly string[]) => void;
   onStep: (step: Step) => void;
   /** The path did change. */
   onChange: (change: Change, at_s: number) => void;
@@ -194,7 +194,7 @@ export function createPlayer(engine: Engine, events: PlayerEvents, frames: Frame
     busy = false;
     enter("opening");
     try {
-      const { alternatives } = await engine.resolve(request.document);
+      const { alternatives, notes } = await engine.resolve(request.document);
       if (of !== generation) return;
       const opened = await engine.open(request);
       if (of !== generation) {
@@ -205,7 +205,7 @@ export function createPlayer(engine: Engine, events: PlayerEvents, frames: Frame
       if (alternative === undefined) throw new Error("the scenario has no such alternative");
       live = opened;
       events.onMistake(null);
-      events.onOpen(alternative);
+      events.onOpen(alternative, notes);
       enter(wantsPlay ? "playing" : "paused");
       startClock();
       schedule();

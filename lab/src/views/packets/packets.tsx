@@ -33,6 +33,7 @@ export default function PacketsView() {
   const [alternatives, setAlternatives] = createSignal<Alternative[]>([]);
   const [graph, setGraph] = createSignal<Graph | null>(null);
   const [view, setView] = createSignal<View>({ from: 0, to: 1, low: 0, high: 1 });
+  const [notes, setNotes] = createSignal<readonly string[]>([]);
   const [mistake, setMistake] = createSignal<Mistake | null>(null);
   const [failure, setFailure] = createSignal("");
   const [busy, setBusy] = createSignal(true);
@@ -122,8 +123,9 @@ export default function PacketsView() {
         const engine = pool.cancelledBy(own.signal);
         try {
           const document = { text: scenario, format: "toml" as const };
-          const { alternatives: found } = await engine.resolve(document);
+          const { alternatives: found, notes: said } = await engine.resolve(document);
           if (stale()) return;
+          setNotes(said);
           setAlternatives(found);
           const at = Math.min(chosenRun, found.length - 1);
           const one = found[at];
@@ -175,7 +177,7 @@ export default function PacketsView() {
 
   return (
     <div class="bench packets">
-      <SetupPanel catalogue={catalogue()} mistake={mistake()} form={form()} />
+      <SetupPanel catalogue={catalogue()} mistake={mistake()} notes={notes()} form={form()} />
       <section class="packets-result" aria-label="Packets">
         <div class="packets-choice">
           <label>
