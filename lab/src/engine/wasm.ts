@@ -3,7 +3,6 @@
 // `crates/wasm/src/abi.rs` is the other side. Calls are synchronous. A worker holds one of these; so can node.
 
 import {
-  type Alternative,
   type Catalogue,
   type Change,
   type Document,
