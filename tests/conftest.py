@@ -30,10 +30,13 @@ SIMULATED = [path for path in sorted(SCENARIOS.glob("*.toml")) if not path.stem.
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks tests of the kernel world, which `make test` runs one at a time, after all others."""
+    """Marks tests by what they need."""
     for item in items:
-        if {"kernel_world", "own_network"}.intersection(getattr(item, "fixturenames", ())):
+        needs = set(getattr(item, "fixturenames", ()))
+        if needs & {"kernel_world", "own_network"}:
             item.add_marker("kernel")
+        if "quic_stacks" in needs:
+            item.add_marker("quic")
 
 
 @pytest.hookimpl(wrapper=True)
