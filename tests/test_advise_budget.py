@@ -128,7 +128,7 @@ def test_a_path_that_needs_more_than_all_is_left_out_with_its_need(clock: Simple
     (refused,) = found.refused
     assert refused.path.name == "path 1"
     assert refused.why.startswith("the fewest runs that answer this path take about")
-    assert "The time was enough for 2 of 3 paths." in str(found)
+    assert "2 of 3 paths could be answered." in str(found)
     assert found.to_dict()["not_answered"][0]["name"] == "path 1"
     assert found.to_csv().splitlines()[-1].startswith('path 1,1,,,"not answered: the fewest runs')
 

@@ -280,7 +280,7 @@ def test_the_answers_of_a_file_are_written_with_a_map(tmp_path: Path) -> None:
         many.Answered(path, advise(path.question({"buffer": "1 bdp", "candidates": OURS}), budget_s=0.1))
         for path in sources.read(file)
     ]
-    answers = many.Answers(tuple(answered), 2)
+    answers = many.Answers(tuple(answered))
     ((far, near),) = atlas.spec(answers)["datasets"].values()
     assert (far["name"], near["name"]) == ("far", "</script><b>"), "the heaviest is drawn first"
     assert far["area"] == 2 * near["area"]
@@ -379,7 +379,7 @@ START = '{"status":"success","data":{"resultType":"vector","result":'
         ("rate,rtt\n" + "1," * 3_000_000, "at most 2 cells"),
         ("rate,rtt,weight\n1mbit,2 ms,1e999\n", "a number from 0 in weight"),
         # Nothing known.
-        ("\0" * 1000, "a CSV file of paths"),
+        ("\0" * 1000, "text in UTF-8 or UTF-16"),
         ("{}", "a CSV file of paths"),
         ("[" * 1000, "a CSV file of paths"),
         ("\n" * 1_000_000, "a CSV file of paths"),
@@ -433,12 +433,14 @@ def test_no_name_of_a_source_reaches_the_terminal_as_it_is(tmp_path: Path, text:
     assert len(long.name) == 80
 
 
-def test_a_path_that_cannot_be_simulated_is_a_note(tmp_path: Path) -> None:
+def test_a_path_that_cannot_be_simulated_has_the_reason(tmp_path: Path) -> None:
     paths = read(tmp_path, "name,rate,rtt\nhome,20mbit,20 ms\noffice,5 Tbit/s,10 ms\n")
     answers = many.answer(paths, {"buffer": "1 bdp", "candidates": OURS}, budget_s=0.1)
     assert [one.path.name for one in answers.answered] == ["home"]
-    (note,) = answers.left_out
-    assert note.startswith("not answered: office: rate: ")
+    (refused,) = answers.refused
+    assert refused.path.name == "office" and refused.why.startswith("rate: ")
+    assert str(answers).endswith("1 of 2 paths could be answered.")
+    assert [one["name"] for one in answers.to_dict()["not_answered"]] == ["office"]
     # A wrong option is no fault of the file.
     with pytest.raises(ScenarioError) as caught:
         many.answer(paths[:1], {"buffer": "much", "candidates": OURS}, budget_s=600)

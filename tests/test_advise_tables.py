@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -233,7 +234,7 @@ def test_a_path_that_cannot_be_simulated_refuses_no_others(tmp_path: Path) -> No
     text = socket("198.51.100.1:5") + socket("198.51.100.9:5", rate="999Gbps", rtt="900000")
     answers = many.answer(read(tmp_path, text), {"buffer": "1 bdp", "candidates": OURS}, budget_s=0.1)
     assert [one.path.name for one in answers.answered] == ["198.51.100.1"]
-    assert "not answered: 198.51.100.9: " in answers.left_out[-1]
+    assert [one.path.name for one in answers.refused] == ["198.51.100.9"]
     assert json.loads(answers.to_json())["left_out"] == list(answers.left_out)
 
 
@@ -337,7 +338,7 @@ def test_a_clear_number_is_read(tmp_path: Path, cell: str, value: str) -> None:
         ("12,5", "1,234", "1.234"),
         ("12.5", "1,234", "1234"),
         ("1 234", "5,678", None),
-        ("12,5", "1.234", None),
+        ("12,5", "1.234", "1234"),
         ("12,5;7\n12.5", "1,234", None),
         ("7", "1,234", None),
     ],
@@ -472,7 +473,7 @@ def test_the_page_of_answers_shows_what_is_not_used(tmp_path: Path) -> None:
     found = read(tmp_path, "name,rate,rtt,<b>\nhome,5mbit,20 ms,1\noffice,5 Tbit/s,20 ms,2\n")
     answers = many.answer(found, {"buffer": "1 bdp", "candidates": OURS}, budget_s=0.1)
     page = atlas.write(answers, tmp_path / "out").read_text(encoding="utf-8")
-    assert "columns not used: &lt;b&gt;" in page and "not answered: office: rate" in page
+    assert "columns not used: &lt;b&gt;" in page and "office: rate" in page
 
 
 def test_an_unanswerable_table_shows_its_unknown_columns(tmp_path: Path) -> None:
@@ -534,6 +535,43 @@ def test_a_range_that_advise_does_not_take_is_refused(field: str, given: str) ->
     with pytest.raises(ScenarioError, match="is a range, not one value") as caught:
         fp.advise(**values)
     assert caught.value.field == field
+
+
+def test_an_rtt_of_zero_is_refused_and_others_are_answered(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match='"0 ms" cannot be used; expected a round-trip time above zero'):
+        fp.advise(rate="5mbit", rtt="0 ms", candidates=OURS)
+    found = many.answer(read(tmp_path, "name,rate,rtt\na,5mbit,0ms\nb,5mbit,20ms\n"), {}, budget_s=0.1)
+    assert [one.path.name for one in found.answered] == ["b"]
+    assert found.refused[0].path.name == "a" and "above zero" in found.refused[0].why
+
+
+@pytest.mark.parametrize(
+    ("heading", "cell"), [("loss_percent", "1"), ("loss", "1 percent"), ("loss [%]", "1")]
+)
+def test_per_cent_in_words_needs_no_note(tmp_path: Path, heading: str, cell: str) -> None:
+    (found,) = read(tmp_path, f"rate_mbps,rtt_ms,{heading}\n50,20,{cell}\n")
+    assert found.notes == () and found.question({}).numbers().loss == pytest.approx(0.01)
+
+
+def test_a_point_before_thousands_is_read_where_commas_are_decimal(tmp_path: Path) -> None:
+    first, second = read(tmp_path, "rate_mbps;rtt_ms\n12,5;20,4\n1.000;15\n")
+    assert (first.question({}).numbers().rate_bps, second.question({}).numbers().rate_bps) == (12.5e6, 1e9)
+
+
+def test_an_input_of_some_answers_says_of_how_many(tmp_path: Path) -> None:
+    text = "name,rate,rtt,loss\na,5mbit,20ms,1 %\nb,5mbit,20ms,\n"
+    found = many.answer(read(tmp_path, text), {"candidates": OURS}, budget_s=0.1)
+    assert found.inputs.measured["loss"] == "1 % (of 1 of 2 paths)"
+    assert found.inputs.assumed["loss"] == "none (of 1 of 2 paths)"
+
+
+def test_what_is_no_text_file_says_where_to_read_it_from(tmp_path: Path) -> None:
+    (tmp_path / "a.tar").write_bytes(b"paths.csv" + bytes(500) + b"rate,rtt\n5mbit,20ms\n")
+    with pytest.raises(ScenarioError, match="expected text in UTF-8 or UTF-16"):
+        sources.read(tmp_path / "a.tar")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ScenarioError, match="pipe it into --from -"):
+        sources.read(tmp_path / "pipe")
 
 
 # Any text.

@@ -21,9 +21,6 @@ from fullpipe.errors import mistake, stated
 from fullpipe.system.words import counted, joined
 from fullpipe.worlds import registry
 
-# Paths that cannot be answered are listed; further ones are a number.
-_MOST_REFUSED = 10
-
 
 @dataclass(frozen=True)
 class Answered:
@@ -35,7 +32,8 @@ class Answered:
     @property
     def notes(self) -> tuple[str, ...]:
         """What there is to know about the path: notes, and what the answer does not use."""
-        return (*self.path.notes, *(f"not used: {one}" for one in self.path.left_out))
+        unused = (f"not used: {one}" for one in self.path.left_out)
+        return (*self.path.notes, *self.advice.question.notes, *unused)
 
 
 @dataclass(frozen=True)
@@ -51,11 +49,15 @@ class Answers:
     """The answers of a source, in its order."""
 
     answered: tuple[Answered, ...]
-    # How many paths the source has; the time may not have been enough for all.
-    paths: int
-    # What the source has besides these paths, and which paths cannot be answered, and why.
+    # What the source has besides its paths.
     left_out: tuple[str, ...] = ()
+    # The paths that cannot be answered, or for which the time was not enough.
     refused: tuple[Refused, ...] = ()
+
+    @property
+    def paths(self) -> int:
+        """How many paths the source has."""
+        return len(self.answered) + len(self.refused)
 
     def share(self, candidate: str | None) -> float:
         """The share of the weight where a candidate is the clear winner; of None, where nobody is."""
@@ -67,10 +69,15 @@ class Answers:
     def inputs(self) -> Inputs:
         """What all answers have in common; a field that differs is `by path`."""
         groups: dict[str, dict[str, str]] = {"given": {}, "measured": {}, "assumed": {}}
-        for one in self.answered:
-            for name, group in groups.items():
+        for name, group in groups.items():
+            values: dict[str, list[str]] = {}
+            for one in self.answered:
                 for key, value in getattr(one.advice.inputs, name).items():
-                    group[key] = value if group.get(key, value) == value else "by path"
+                    values.setdefault(key, []).append(value)
+            for key, all_values in values.items():
+                same = all_values[0] if len(set(all_values)) == 1 else "by path"
+                some = f" (of {len(all_values)} of {counted(len(self.answered), 'path')})"
+                group[key] = same if len(all_values) == len(self.answered) else same + some
         return Inputs(**groups, left_out=self.left_out)
 
     @property
@@ -87,8 +94,8 @@ class Answers:
         said = (
             f"{counted(len(self.answered), 'path')}: {joined([*won, none] if self.share(None) > 0 else won)}."
         )
-        if len(self.answered) < self.paths:
-            said += f" The time was enough for {len(self.answered)} of {counted(self.paths, 'path')}."
+        if self.refused:
+            said += f" {len(self.answered)} of {counted(self.paths, 'path')} could be answered."
         return said
 
     def to_dict(self) -> dict[str, Any]:
@@ -152,11 +159,11 @@ def answer(
     All answers together take at most `budget_s` seconds for each path. A path whose shortest answer takes
     longer has none, unless others leave it their time. Both limits are those of `advise`. `begin` is called
     before the first run with the number of paths, about how many seconds they take, and whether that is the
-    most. A path that cannot be simulated is left out with a note.
+    most. A path that cannot be simulated has no answer, but the reason.
 
     Raises `ScenarioError` if no path can be answered.
     """
-    paths, questions, left_out = _possible(paths, asked)
+    paths, questions, left_out, impossible = _possible(paths, asked)
     if not sum(path.weight for path in paths) > 0:
         raise mistake("weight", 0, "a sum above zero", "give at least one path a weight")
     if budget_s is None and seeds is None:
@@ -205,12 +212,14 @@ def answer(
         raise refused[min(refused)]
     return Answers(
         tuple(Answered(paths[number], found[number]) for number in sorted(found)),
-        len(paths),
         left_out,
-        tuple(
-            Refused(paths[number], f"{error.expected}; {error.fix}")
-            for number, error in sorted(refused.items())
-            if number not in found
+        (
+            *impossible,
+            *(
+                Refused(paths[number], f"{error.expected}; {error.fix}")
+                for number, error in sorted(refused.items())
+                if number not in found
+            ),
         ),
     )
 
@@ -236,8 +245,8 @@ def _takes_s(questions: Sequence[Question], world: str, goal: str | None, seeds:
 
 def _possible(
     paths: Sequence[Path], asked: Mapping[str, Any]
-) -> tuple[list[Path], list[Question], tuple[str, ...]]:
-    """The paths that can be simulated, their questions, and notes about the file and the other paths."""
+) -> tuple[list[Path], list[Question], tuple[str, ...], list[Refused]]:
+    """The paths that can be simulated, their questions, notes about the file, and the other paths."""
     notes = paths.notes if isinstance(paths, Paths) else ()
     possible, questions, refused = [], [], []
     first = None
@@ -246,7 +255,7 @@ def _possible(
             question, beside = path.question(asked), path.beside(asked)
         except ScenarioError as wrong:
             first = first or wrong
-            refused.append(f"not answered: {wrong}")
+            refused.append(Refused(path, str(wrong).removeprefix(f"{path.name}: ")))
         else:
             questions.append(question)
             possible.append(beside)
@@ -256,10 +265,7 @@ def _possible(
             raise first
         # The notes may show why, e.g. that a column is unknown.
         raise stated(first.field, first.given, "; ".join([str(first), *notes]), first.expected, first.fix)
-    if len(refused) > _MOST_REFUSED:
-        more = counted(len(refused) - _MOST_REFUSED, "path")
-        refused = [*refused[:_MOST_REFUSED], f"not answered, for reasons of this kind: {more} more"]
-    return possible, questions, (*notes, *refused)
+    return possible, questions, notes, refused
 
 
 def _cell(text: str) -> str:

@@ -177,9 +177,12 @@ class Question:
         both_ways = spec["forward"] + spec["reverse"]
         delays = [one["delay_ns"]["initial"] for one in both_ways if one["kind"] == "delay"]
         queue = link["queue"]
+        rtt_ms = math.fsum(delays) / 1e6
+        if rtt_ms == 0:
+            raise mistake("rtt", self.rtt, "a round-trip time above zero", "measure it, e.g. with ping")
         return Numbers(
             rate_bps=float(link["rate_bps"]["initial"]),
-            rtt_ms=math.fsum(delays) / 1e6,
+            rtt_ms=rtt_ms,
             buffer_bytes=float(queue.get("bytes") or queue["packets"] * spec["mtu_bytes"]),
             loss=loss["probability"]["initial"] / 2**32 if loss else 0.0,
             jitter_ms=jitter["amplitude_ns"] / 1e6 if jitter else 0.0,

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from fullpipe.advisor.many import Answers
 
 _RANGE = " A range, e.g. '{0}', asks for all of it."
+# Paths without an answer are listed; further ones are a number.
+_MOST_REFUSED = 10
 
 
 def advise(
@@ -180,10 +182,12 @@ def _show_many(answers: "Answers") -> None:
     from rich.text import Text
 
     from fullpipe.advisor import printed
+    from fullpipe.advisor.inputs import readable
     from fullpipe.show.fitting import Fitting
+    from fullpipe.system.words import counted
 
     out = console()
-    if len(answers.answered) == answers.paths == 1:
+    if answers.paths == 1:
         for note in answers.answered[0].path.notes:
             out.print(Text(f"Note: {note}"), soft_wrap=True)
         printed.show(answers.answered[0].advice, out)
@@ -191,13 +195,19 @@ def _show_many(answers: "Answers") -> None:
     out.print(Text(str(answers), style="bold"), soft_wrap=True)
     out.print()
     table = Fitting("Path")
+    table.add_text("Rate")
+    table.add_text("RTT")
     table.add_text("Clearly best")
     table.add_text("Answer")
     table.add_text("Notes")
     for one in answers.answered:
-        table.add_row(one.path.name, one.advice.winner or "–", one.advice.answer, "; ".join(one.notes))
-    for refused in answers.refused:
-        table.add_row(refused.path.name, "–", "not answered", refused.why)
+        rate, rtt = (readable(str(getattr(one.advice.question, name))) for name in ("rate", "rtt"))
+        best, notes = one.advice.winner or "–", "; ".join(one.notes)
+        table.add_row(one.path.name, rate, rtt, best, one.advice.answer, notes)
+    for refused in answers.refused[:_MOST_REFUSED]:
+        table.add_row(refused.path.name, "–", "–", "–", "not answered", refused.why)
     out.print(table)
+    if more := answers.refused[_MOST_REFUSED:]:
+        out.print(Text(f"{counted(len(more), 'path')} more could not be answered; --json has all."))
     for line in answers.inputs.lines():
         out.print(Text(line), soft_wrap=True)

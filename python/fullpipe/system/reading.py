@@ -66,9 +66,12 @@ def _decoded(data: bytes) -> str:
     `crates/files/src/text.rs` has the same rules for scenarios and delivery traces.
     """
     try:
-        return data.decode(_encoding(data[:4]))
+        text = data.decode(_encoding(data[:4]))
     except UnicodeDecodeError:
-        raise Unreadable("text in UTF-8 or UTF-16", "convert it, or name another file") from None
+        text = "\0"
+    if "\0" in text:
+        raise Unreadable("text in UTF-8 or UTF-16", "convert it, or name another file")
+    return text
 
 
 def _encoding(first: bytes) -> str:

@@ -186,7 +186,9 @@ def read(path: File) -> Paths:
     )
     if not text.strip():
         raise mistake("from", file, f"{expected}; it is empty", "check the command that wrote it")
-    raise mistake("from", file, expected, "`fullpipe help advise` describes them")
+    raise mistake(
+        "from", file, expected, "docs/advisor.md describes them; without one, give --rate and --rtt"
+    )
 
 
 def too_many(file: str) -> ScenarioError:
@@ -246,4 +248,9 @@ def _text(path: File, file: str) -> str:
         expected = f"a file that can be read ({error.strerror})"
         raise mistake("from", file, expected, "name another file") from None
     except reading.Unreadable as error:
-        raise mistake("from", file, error.expected, error.fix) from None
+        fix = error.fix
+        if str(path) == _STANDARD_INPUT:
+            fix = "a capture, or a file that is compressed, has to be a file of its own"
+        elif path.is_fifo():
+            fix = "pipe it into --from -"
+        raise mistake("from", file, error.expected, fix) from None

@@ -196,6 +196,8 @@ class _Numerals:
         comma = "," in number
         if comma and self._point and not self._comma:
             return number.replace(",", "")
+        if not comma and self._comma and not self._point:
+            return number.replace(".", "")
         if (comma and self._comma and not self._point) or (not comma and not self._comma):
             return number.replace(",", ".")
         whole, _, rest = number.replace(",", ".").partition(".")
@@ -264,7 +266,7 @@ def _path(cells: Mapping[_Column, str], numerals: _Numerals, row: int, file: str
             weight = float(value)
             continue
         says[column.field] = value
-        if column.field == "loss" and "%" not in value and value.strip("0."):
+        if column.field == "loss" and not value.endswith(("%", "percent")) and value.strip("0."):
             notes.append(f"loss {value} without a unit is a fraction; for per cent write {value} %")
     return Path(name, says, weight, tuple(notes))
 
