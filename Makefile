@@ -8,7 +8,7 @@
 #   make test-lab  checks the lab: lints, types, unit tests, that its numbers are those of the command line, and the page in
 #                  a browser (CHROMIUM=/usr/bin/chromium)
 #   make quic      builds the world `quic`, real QUIC endpoints in virtual time, for `--world quic`
-#   make test-quic checks it: formats, lints and tests of quic/ and of what Python has for it
+#   make test-quic checks it: formats, lints and tests of quic/, and what Python's tests need the stacks for
 #   make mistakes  makes known mistakes one at a time, and shows that the tests catch each
 #   make differential  gives the same random events to Linux's C code and to our controllers, and compares after each;
 #                  needs Linux's source (apt install linux-source gcc); EVENTS=1000000 for a short run
@@ -137,6 +137,7 @@ quic: $(PACKAGE) $(QUIC)
 
 # The last two files build examples beside what $(QUIC) and the tests of the crates compiled: a controller of
 # one's own, and a program that downloads a file, which runs in the kernel world.
+# What Python has for the world and needs none of the stacks is tested by `test-python`.
 # Tests of the crates run in the dev profile, for its overflow checks and debug assertions. The download by s2n-quic is a package of
 # its own, with a lock file of its own, and checks itself.
 test-quic: $(DEV) $(QUIC)
@@ -146,7 +147,7 @@ test-quic: $(DEV) $(QUIC)
 	$(QUIC_CARGO) test --locked
 	cd quic && CARGO_TARGET_DIR="$(abspath $(CARGO_TARGET))/quic" cargo test --workspace --exclude fullpipe-quic --locked
 	cargo run --locked --manifest-path quic/s2n/tests/connection/Cargo.toml --target-dir "$(abspath $(CARGO_TARGET))/quic"
-	CARGO_TARGET_DIR="$(abspath $(CARGO_TARGET))" FULLPIPE_REQUIRE_QUIC=1 $(BIN)/python -m pytest tests/test_quic_world.py tests/test_quic_tables.py \
+	CARGO_TARGET_DIR="$(abspath $(CARGO_TARGET))" FULLPIPE_REQUIRE_QUIC=1 $(BIN)/python -m pytest \
 		tests/test_quic_stacks.py tests/test_quic_example.py tests/test_quic_programs.py
 
 # MISTAKES=--quick makes only the shorter list.
