@@ -18,7 +18,7 @@ from fullpipe.advisor.sources import prometheus, rum
 OURS = ("cubic", "bbr1")
 
 
-def read(folder: Path, text: str | bytes) -> list[sources.Path]:
+def read(folder: Path, text: str | bytes) -> sources.Paths:
     """The paths of a source with this text."""
     file = folder / "source"
     file.write_bytes(text if isinstance(text, bytes) else text.encode())
@@ -58,9 +58,58 @@ def test_a_vector_gives_a_path_for_each_label(tmp_path: Path) -> None:
     )
     assert (home.name, home.weight) == ("home", 1)
     assert numbers(home) == pytest.approx({"rate": 5e7, "rtt": 25.1, "loss": 0.002, "jitter": 3}, rel=1e-3)
-    assert any("taken for random" in note for note in home.notes)
+    asked = {"candidates": OURS, "buffer": "1 bdp"}
+    assert any("taken for random" in note for note in home.beside(asked).notes)
+    assert home.beside({**asked, "loss": "0.1 %"}).notes == (
+        "the source has loss 0.002000000, but --loss 0.1 % is used",
+    )
     assert numbers(office) == pytest.approx({"rate": 1e7, "rtt": 7, "loss": 0, "jitter": 0}, rel=1e-3)
-    assert office.notes == ()
+    assert office.beside(asked).notes == ()
+
+
+def test_metrics_that_are_not_used_are_named(tmp_path: Path) -> None:
+    page = '# TYPE tcp_rtt gauge\ntcp_rtt{flow="a"} 33.119\n# TYPE tcp_delivery_rate gauge\n'
+    found = read(tmp_path, page + 'tcp_delivery_rate{flow="a"} 4.5e+06\n')
+    assert found.notes == ("metrics not used: tcp_delivery_rate",)
+    answers = many.answer(found, {"rate": "5mbit", "candidates": OURS}, seeds=2)
+    assert answers.answered[0].advice.inputs.left_out == found.notes
+    # Other phases of a metric that is used are not listed.
+    phases = "".join(f'probe_icmp_duration_seconds{{phase="{one}"}} 0.02\n' for one in ("setup", "rtt"))
+    many_more = "".join(f"{'x' * 99}_{number}_total 1\n" for number in range(1000))
+    (note,) = read(tmp_path, f"# TYPE x gauge\n{phases}probe_success 1\n{many_more}").notes
+    assert note.startswith("metrics not used: probe_success, xxx") and note.endswith(" and others")
+    assert len(note) <= 200
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [("0", r"it is 0 in the source"), ("NaN", r"its samples are not numbers from 0")],
+)
+def test_a_quantity_without_a_value_says_why(tmp_path: Path, value: str, why: str) -> None:
+    rate = (metric("app_delivery_rate_bits_per_second", peer="a"), "3e7")
+    (found,) = read(tmp_path, vector((metric("app_rtt_milliseconds", peer="a"), value), rate))
+    with pytest.raises(ScenarioError, match=rf"^rtt: .*\({why}\); give --rtt"):
+        numbers(found)
+    assert numbers(found, rtt="20ms")["rtt"] == 20
+
+
+def test_samples_that_are_no_numbers_are_counted_on_their_path(tmp_path: Path) -> None:
+    rates = [(metric("path_rate_bits_per_second", path=name), "3e7") for name in ("good", "bad")]
+    rtts = [(metric("rtt_seconds", path=name), value) for name, value in (("good", "0.1"), ("bad", "NaN"))]
+    found = read(tmp_path, vector(*rates, *rtts, (metric("rtt_seconds", path="none"), "NaN")))
+    assert [path.left_out for path in found] == [(), ("samples that are not numbers from 0: 1",)]
+    assert found.notes == ("1 path without a sample that is a number from 0",)
+
+
+def test_a_query_that_drops_the_names_is_told_so(tmp_path: Path) -> None:
+    nameless = ({"instance": "x"}, "0.02")
+    with pytest.raises(ScenarioError) as caught:
+        read(tmp_path, vector(nameless))
+    assert "its series have no names, which functions such as min_over_time drop" in str(caught.value)
+    assert str(caught.value).endswith("query the metrics themselves, or add `__name__` with label_replace")
+    assert read(tmp_path, vector(nameless, (metric("rtt_seconds"), "0.02"))).notes == (
+        "metrics not used: series without a name",
+    )
 
 
 def test_a_matrix_gives_the_least_round_trip_and_the_highest_rate(tmp_path: Path) -> None:
@@ -75,7 +124,7 @@ def test_a_matrix_gives_the_least_round_trip_and_the_highest_rate(tmp_path: Path
     (found,) = read(tmp_path, text)
     assert (found.name, found.weight) == ("192.0.2.7", 2)
     assert numbers(found) == pytest.approx({"rate": 8e6, "rtt": 40, "loss": 0, "jitter": 0})
-    assert found.notes == ("2 samples of the source are no numbers from zero",)
+    assert found.left_out == ("samples that are not numbers from 0: 2",)
 
 
 def test_answers_may_stand_one_after_the_other(tmp_path: Path) -> None:
