@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -268,6 +269,48 @@ def test_the_size_of_flows_is_that_with_half_of_the_bytes(tmp_path: Path) -> Non
     given = [{"rtt": 50, "downlink": 5, "transferSize": size} for size in (1000, 1000, 30_000, 40_000)]
     (found,) = read(tmp_path, rows(*given))
     assert found.says["flow_size"] == "40000 B"
+
+
+TIMINGS = """\
+name;startTime;connectStart;connectEnd;secureConnectionStart;responseStart;responseEnd;transferSize;network
+https://cdn.example/0,1.js;10.5;20.5;120;60.5;200;1000;500000;AS64500
+https://cdn.example/1.js;11.5;21.25;121;61.75;201;1001;30000;AS64501
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "form"),
+    [
+        (lambda text: text, "semicolons"),
+        (lambda text: text.replace(";", "\t"), "tabs"),
+        (lambda text: text.replace(";", "|"), "bars"),
+        (lambda text: "sep=;\n" + text, "a directive"),
+        (lambda text: text.replace(".5", ",5").replace(".25", ",25").replace(".75", ",75"), "commas"),
+        (lambda text: text.replace("\n", "\r\n"), "CR LF"),
+        (lambda text: "\n" + text, "an empty line"),
+    ],
+    ids=lambda one: one if isinstance(one, str) else "",
+)
+def test_cells_of_browsers_are_separated_as_in_a_table(
+    tmp_path: Path, change: Callable[[str], str], form: str
+) -> None:
+    first, second = read(tmp_path, change(TIMINGS))
+    assert (first.name, second.name) == ("AS64500", "AS64501"), form
+    assert first.says == {"rate": "5000000 bit/s", "rtt": "40000 us", "flow_size": "500000 B"}
+    assert second.says == {"rtt": "40500 us", "flow_size": "30000 B"}
+
+
+def test_a_comma_that_may_be_of_thousands_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        read(tmp_path, "rtt;downlink\n50;5.5\n1,234;5,5\n")
+    assert "source:3" in str(caught.value)
+    assert "separators of thousands; it is rtt 1,234; write 1234 or 1.2340" in str(caught.value)
+
+
+def test_a_rounded_round_trip_time_of_zero_says_so(tmp_path: Path) -> None:
+    (found,) = read(tmp_path, "downlink,rtt,network\n10,0,FR\n")
+    with pytest.raises(ScenarioError, match="it is 0 in the source, because browsers round it to 25 ms"):
+        numbers(found)
 
 
 @pytest.mark.parametrize("form", ["lines", "list"])
