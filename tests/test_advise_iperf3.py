@@ -83,9 +83,9 @@ def test_a_test_that_something_else_limited_asks_for_the_rate(
         path.question(asked)
     assert caught.value.field == "rate"
     assert why in str(caught.value) and str(caught.value).endswith("give --rate, e.g. --rate 50mbit")
-    # With a rate from the user, it goes on, and lists what the file lacks.
+    # With a rate from the user, it goes on, and what the file lacks does not count.
     assert path.question({**asked, "rate": "20mbit"}).rate == "20mbit"
-    assert any(why in one for one in path.beside({**asked, "rate": "20mbit"}).left_out)
+    assert path.beside({**asked, "rate": "20mbit"}).left_out == ()
 
 
 @pytest.mark.parametrize(
@@ -133,10 +133,37 @@ def test_the_receiving_host_has_no_round_trip_time(tmp_path: Path) -> None:
     given["end"]["sum_sent"]["sender"] = False
     (path,) = read(tmp_path, json.dumps(given))
     assert "rtt" not in path.says
+    with pytest.raises(ScenarioError, match=r"the other host sent.*add --get-server-output") as caught:
+        path.question({"candidates": OURS})
+    assert "Linux" not in str(caught.value)
+    assert path.beside({"candidates": OURS, "rtt": "20ms"}).left_out == ()
+    # A server's result cannot have it.
+    server = given | {"start": given["start"] | {"accepted_connection": {"host": HOST}}}
+    server["start"]["test_start"] = server["start"]["test_start"] | {"reverse": 0}
+    (path,) = read(tmp_path, json.dumps(server))
+    assert path.caveats["rtt"].endswith("use the client's result")
     # With --get-server-output, that of the sender is in the result.
     given["server_output_json"] = {"end": {"streams": [{"sender": sender(rtt_us=40_000)}]}}
     (path,) = read(tmp_path, json.dumps(given))
     assert path.says["rtt"] == "40000 us"
+
+
+def test_few_round_trips_of_the_file_are_noted_only_while_they_count(tmp_path: Path) -> None:
+    (path,) = read(tmp_path, json.dumps(result(20e6, sender(rtt_us=115_224), seconds=5)))
+    asked = {"candidates": OURS}
+    few = "the test lasted only 43 round trips: the path may be faster"
+    assert few in path.beside(asked).notes
+    for given in ({"rtt": "60ms"}, {"rate": "20mbit"}):
+        assert few not in path.beside({**asked, **given}).notes
+
+
+def test_a_note_about_the_rate_goes_with_it(tmp_path: Path) -> None:
+    (path,) = read(tmp_path, json.dumps(result(20e6, target_bitrate=100_000_000, tcp_mss=500)))
+    beside = path.beside({"candidates": OURS, "rtt": "42ms"})
+    assert any("was not reached" in note for note in beside.notes)
+    assert any("headers take 9 %" in note for note in beside.notes)
+    given = path.beside({"candidates": OURS, "rtt": "42ms", "rate": "20mbit"})
+    assert given.notes == ("3 segments were sent again by cubic",)
 
 
 def test_both_directions_of_a_test_are_two_paths(tmp_path: Path) -> None:
@@ -187,6 +214,23 @@ def test_several_results_are_a_path_each(tmp_path: Path, between: str) -> None:
     assert [path.says["rate"] for path in found] == ["10000000 bit/s", "20000000 bit/s"]
     streams = read(tmp_path, stream(result(10e6)) + stream(result(20e6)))
     assert [path.says["rate"] for path in streams] == ["10000000 bit/s", "20000000 bit/s"]
+
+
+def test_tests_are_numbered_as_in_the_file(tmp_path: Path) -> None:
+    texts = [result(), result(test_start={"protocol": "UDP"}), result() | {"title": "site A"}, result()]
+    found = read(tmp_path, "\n".join(map(json.dumps, texts)))
+    assert found.notes[0].startswith("test 2: it is over UDP")
+    assert [path.name for path in found] == [f"{HOST}, test 1", "site A", f"{HOST}, test 4"]
+
+
+def test_a_test_that_did_not_begin_is_told_what_iperf3_says(tmp_path: Path) -> None:
+    said = "unable to connect to server: Connection refused"
+    refused = {"start": {"connected": [], "version": "iperf 3.12"}, "intervals": [], "end": {}, "error": said}
+    with pytest.raises(ScenarioError) as caught:
+        read(tmp_path, json.dumps(refused))
+    assert str(caught.value).endswith(f"iperf3 reports '{said}'; correct that, and run iperf3 again")
+    with pytest.raises(ScenarioError, match="over TCP, without -u"):
+        read(tmp_path, json.dumps(result(test_start={"protocol": "UDP"})))
 
 
 def test_a_test_that_cannot_be_used_is_left_out_beside_others(tmp_path: Path) -> None:

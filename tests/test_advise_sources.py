@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from fullpipe.advisor.sources import prometheus, rum
 OURS = ("cubic", "bbr1")
 
 
-def read(folder: Path, text: str | bytes) -> list[sources.Path]:
+def read(folder: Path, text: str | bytes) -> sources.Paths:
     """The paths of a source with this text."""
     file = folder / "source"
     file.write_bytes(text if isinstance(text, bytes) else text.encode())
@@ -58,9 +59,58 @@ def test_a_vector_gives_a_path_for_each_label(tmp_path: Path) -> None:
     )
     assert (home.name, home.weight) == ("home", 1)
     assert numbers(home) == pytest.approx({"rate": 5e7, "rtt": 25.1, "loss": 0.002, "jitter": 3}, rel=1e-3)
-    assert any("taken for random" in note for note in home.notes)
+    asked = {"candidates": OURS, "buffer": "1 bdp"}
+    assert any("taken for random" in note for note in home.beside(asked).notes)
+    assert home.beside({**asked, "loss": "0.1 %"}).notes == (
+        "the source has loss 0.002000000, but --loss 0.1 % is used",
+    )
     assert numbers(office) == pytest.approx({"rate": 1e7, "rtt": 7, "loss": 0, "jitter": 0}, rel=1e-3)
-    assert office.notes == ()
+    assert office.beside(asked).notes == ()
+
+
+def test_metrics_that_are_not_used_are_named(tmp_path: Path) -> None:
+    page = '# TYPE tcp_rtt gauge\ntcp_rtt{flow="a"} 33.119\n# TYPE tcp_delivery_rate gauge\n'
+    found = read(tmp_path, page + 'tcp_delivery_rate{flow="a"} 4.5e+06\n')
+    assert found.notes == ("metrics not used: tcp_delivery_rate",)
+    answers = many.answer(found, {"rate": "5mbit", "candidates": OURS}, seeds=2)
+    assert answers.answered[0].advice.inputs.left_out == found.notes
+    # Other phases of a metric that is used are not listed.
+    phases = "".join(f'probe_icmp_duration_seconds{{phase="{one}"}} 0.02\n' for one in ("setup", "rtt"))
+    many_more = "".join(f"{'x' * 99}_{number}_total 1\n" for number in range(1000))
+    (note,) = read(tmp_path, f"# TYPE x gauge\n{phases}probe_success 1\n{many_more}").notes
+    assert note.startswith("metrics not used: probe_success, xxx") and note.endswith(" and others")
+    assert len(note) <= 200
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [("0", r"it is 0 in the source"), ("NaN", r"its samples are not numbers from 0")],
+)
+def test_a_quantity_without_a_value_says_why(tmp_path: Path, value: str, why: str) -> None:
+    rate = (metric("app_delivery_rate_bits_per_second", peer="a"), "3e7")
+    (found,) = read(tmp_path, vector((metric("app_rtt_milliseconds", peer="a"), value), rate))
+    with pytest.raises(ScenarioError, match=rf"^rtt: .*\({why}\); give --rtt"):
+        numbers(found)
+    assert numbers(found, rtt="20ms")["rtt"] == 20
+
+
+def test_samples_that_are_no_numbers_are_counted_on_their_path(tmp_path: Path) -> None:
+    rates = [(metric("path_rate_bits_per_second", path=name), "3e7") for name in ("good", "bad")]
+    rtts = [(metric("rtt_seconds", path=name), value) for name, value in (("good", "0.1"), ("bad", "NaN"))]
+    found = read(tmp_path, vector(*rates, *rtts, (metric("rtt_seconds", path="none"), "NaN")))
+    assert [path.left_out for path in found] == [(), ("samples that are not numbers from 0: 1",)]
+    assert found.notes == ("1 path without a sample that is a number from 0",)
+
+
+def test_a_query_that_drops_the_names_is_told_so(tmp_path: Path) -> None:
+    nameless = ({"instance": "x"}, "0.02")
+    with pytest.raises(ScenarioError) as caught:
+        read(tmp_path, vector(nameless))
+    assert "its series have no names, which functions such as min_over_time drop" in str(caught.value)
+    assert str(caught.value).endswith("query the metrics themselves, or add `__name__` with label_replace")
+    assert read(tmp_path, vector(nameless, (metric("rtt_seconds"), "0.02"))).notes == (
+        "metrics not used: series without a name",
+    )
 
 
 def test_a_matrix_gives_the_least_round_trip_and_the_highest_rate(tmp_path: Path) -> None:
@@ -75,7 +125,7 @@ def test_a_matrix_gives_the_least_round_trip_and_the_highest_rate(tmp_path: Path
     (found,) = read(tmp_path, text)
     assert (found.name, found.weight) == ("192.0.2.7", 2)
     assert numbers(found) == pytest.approx({"rate": 8e6, "rtt": 40, "loss": 0, "jitter": 0})
-    assert found.notes == ("2 samples of the source are no numbers from zero",)
+    assert found.left_out == ("samples that are not numbers from 0: 2",)
 
 
 def test_answers_may_stand_one_after_the_other(tmp_path: Path) -> None:
@@ -219,6 +269,48 @@ def test_the_size_of_flows_is_that_with_half_of_the_bytes(tmp_path: Path) -> Non
     given = [{"rtt": 50, "downlink": 5, "transferSize": size} for size in (1000, 1000, 30_000, 40_000)]
     (found,) = read(tmp_path, rows(*given))
     assert found.says["flow_size"] == "40000 B"
+
+
+TIMINGS = """\
+name;startTime;connectStart;connectEnd;secureConnectionStart;responseStart;responseEnd;transferSize;network
+https://cdn.example/0,1.js;10.5;20.5;120;60.5;200;1000;500000;AS64500
+https://cdn.example/1.js;11.5;21.25;121;61.75;201;1001;30000;AS64501
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "form"),
+    [
+        (lambda text: text, "semicolons"),
+        (lambda text: text.replace(";", "\t"), "tabs"),
+        (lambda text: text.replace(";", "|"), "bars"),
+        (lambda text: "sep=;\n" + text, "a directive"),
+        (lambda text: text.replace(".5", ",5").replace(".25", ",25").replace(".75", ",75"), "commas"),
+        (lambda text: text.replace("\n", "\r\n"), "CR LF"),
+        (lambda text: "\n" + text, "an empty line"),
+    ],
+    ids=lambda one: one if isinstance(one, str) else "",
+)
+def test_cells_of_browsers_are_separated_as_in_a_table(
+    tmp_path: Path, change: Callable[[str], str], form: str
+) -> None:
+    first, second = read(tmp_path, change(TIMINGS))
+    assert (first.name, second.name) == ("AS64500", "AS64501"), form
+    assert first.says == {"rate": "5000000 bit/s", "rtt": "40000 us", "flow_size": "500000 B"}
+    assert second.says == {"rtt": "40500 us", "flow_size": "30000 B"}
+
+
+def test_a_comma_that_may_be_of_thousands_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        read(tmp_path, "rtt;downlink\n50;5.5\n1,234;5,5\n")
+    assert "source:3" in str(caught.value)
+    assert "separators of thousands; it is rtt 1,234; write 1234 or 1.2340" in str(caught.value)
+
+
+def test_a_rounded_round_trip_time_of_zero_says_so(tmp_path: Path) -> None:
+    (found,) = read(tmp_path, "downlink,rtt,network\n10,0,FR\n")
+    with pytest.raises(ScenarioError, match="it is 0 in the source, because browsers round it to 25 ms"):
+        numbers(found)
 
 
 @pytest.mark.parametrize("form", ["lines", "list"])

@@ -143,7 +143,7 @@ def test_ss_is_read_in_each_form(tmp_path: Path, form: str) -> None:
 
 
 def test_a_later_ss_output_updates_the_connection(tmp_path: Path) -> None:
-    """The rate is the highest and the round-trip time the least one of the connection in all outputs."""
+    """The rate is the high median and the round-trip time the least one of all outputs."""
     (found,) = read(
         tmp_path,
         socket("198.51.100.1:5", rate="30Mbps", rtt="44", data_bytes=10**6)
@@ -183,15 +183,88 @@ def test_an_ss_without_any_amount_is_noted(tmp_path: Path) -> None:
         tmp_path,
         "ESTAB 0 0 192.0.2.10:1 198.51.100.9:2\n\t cubic rtt:5/1 cwnd:9 delivery_rate 9Mbps minrtt:5\n",
     )
-    assert "does not show how much was sent" in found.notes[0]
+    assert any("does not show how much was sent" in note for note in found.doubts)
 
 
 def test_an_ss_without_a_least_rtt_asks_for_it(tmp_path: Path) -> None:
     """`rtt` includes the queue, and so is not the round-trip time of the empty path."""
     found = read(tmp_path, socket("198.51.100.1:5").replace("minrtt:40.1", ""))
     assert found[0].says == {"rate": "20000000 bit/s"}
-    with pytest.raises(ScenarioError, match="give --rtt"):
+    with pytest.raises(ScenarioError, match=r"shows no minrtt.*give --rtt"):
         many.answer(found, {"buffer": "1 bdp", "candidates": OURS}, budget_s=0.1)
+    beside = found[0].beside({"candidates": OURS, "rtt": "20ms"})
+    assert (beside.notes, beside.left_out) == ((), ())
+
+
+# From a host with four connections to the same one, and their control connection.
+CONTROL = "bytes_sent:164 lastsnd:2880 delivery_rate 384368bps delivered:4 app_limited minrtt:60.213"
+PARALLEL = (
+    "bytes_sent:2000000 bbr:(bw:6689864bps,mrtt:60.21) delivery_rate 6185440bps delivered:1241 unacked:84",
+    "bytes_sent:1700000 bbr:(bw:5380064bps,mrtt:60.139) delivery_rate 5018936bps delivered:1022 unacked:93",
+    "bytes_sent:1500000 delivery_rate 4228152bps delivered:900 minrtt:60.2 unacked:61",
+    # Everything is acknowledged, and it sent just now.
+    "bytes_sent:1400000 lastsnd:4 delivery_rate 3842896bps delivered:800 minrtt:60.2",
+)
+
+
+def connections(*said: str) -> str:
+    """One output with these connections to a peer."""
+    return HEADING + "".join(
+        f"ESTAB 0 0 192.0.2.10:{4000 + port} 198.51.100.1:5201\n\t cubic mss:1448 cwnd:68 {one}\n"
+        for port, one in enumerate(said)
+    )
+
+
+def test_connections_that_send_together_share_the_path(tmp_path: Path) -> None:
+    old = "bytes_sent:7000000 lastsnd:5000 delivery_rate 50Mbps delivered:5000 minrtt:60.3"
+    (found,) = read(tmp_path, connections(CONTROL, *PARALLEL, old))
+    assert found.says == {"rate": "19275424 bit/s", "rtt": "60139 us"}
+    assert found.weight == 164 + 6_600_000 + 7_000_000
+    assert found.beside({"candidates": OURS}).notes == ("the rate is the sum of 4 connections",)
+    assert "sum of" not in str(found.beside({"candidates": OURS, "rate": "20mbit"}).notes)
+
+
+@pytest.mark.parametrize(
+    ("said", "note"),
+    [
+        ("lastsnd:0 delivery_rate 9Mbps delivered:500 app_limited", "the application limited it"),
+        ("lastsnd:396 delivery_rate 9Mbps delivered:500", "it was not sending: the rate is an old one"),
+    ],
+)
+def test_a_rate_of_an_idle_connection_is_noted(tmp_path: Path, said: str, note: str) -> None:
+    (found,) = read(tmp_path, connections(f"{said} minrtt:5", "delivery_rate 1Mbps delivered:9 minrtt:5"))
+    assert found.says["rate"] == "9000000 bit/s"
+    assert [one for one in found.doubts if one.startswith(note)]
+
+
+@pytest.mark.parametrize("heading", [True, False])
+def test_the_rate_of_several_ss_outputs_is_their_median(tmp_path: Path, heading: bool) -> None:
+    """Acknowledgements that arrive together show too high a rate."""
+    data = [
+        f"bytes_sent:{bytes_sent} delivery_rate {rate}bps delivered:{delivered} minrtt:5 {more}"
+        for bytes_sent, rate, delivered, more in (
+            (90_000, 900_000_000, 62, "unacked:10"),  # Too few segments at that time.
+            (6_017_925, 48_133_600, 4039, "unacked:108"),
+            (12_119_797, 47_851_944, 8236, "unacked:125"),
+            (18_705_301, 47_495_680, 12_809, "unacked:97"),
+            (24_716_365, 181_531_824, 17_029, "lastsnd:4 unacked:29"),
+            (24_716_365, 181_531_824, 17_029, "lastsnd:1004"),
+        )
+    ]
+    text = "".join(connections(CONTROL, one) for one in data)
+    (found,) = read(tmp_path, text if heading else text.replace(HEADING, ""))
+    assert (found.says["rate"], found.weight) == ("48133600 bit/s", 24_716_365 + 164)
+    assert list(found.doubts) == ["the rate is the median of 4 outputs (47.5 Mbit/s to 182 Mbit/s)"]
+
+
+def test_sums_of_parallel_connections_have_a_median(tmp_path: Path) -> None:
+    slow = PARALLEL[2].replace("4228152", "1000000")
+    (found,) = read(tmp_path, connections(*PARALLEL) * 2 + connections(slow))
+    assert found.says["rate"] == "19275424 bit/s"
+    assert list(found.doubts) == [
+        "the rate is the sum of 4 connections",
+        "the rate is the median of 3 outputs (1 Mbit/s to 19.3 Mbit/s)",
+    ]
 
 
 def test_ss_names_why_connections_are_not_used(tmp_path: Path) -> None:

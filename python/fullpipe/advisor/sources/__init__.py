@@ -49,6 +49,8 @@ class Path:
     left_out: tuple[str, ...] = field(default=())
     # By field: how far its value can be trusted, or why the source has none.
     caveats: Mapping[str, str] = field(default_factory=dict)
+    # Notes on values, each with the fields that it is about: it counts while all of them are used.
+    doubts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def beside(self, asked: Mapping[str, Any]) -> "Path":
         """The path beside what the user gave: only the fields that are used, and notes on all others.
@@ -57,17 +59,21 @@ class Path:
         """
         given, question = given_of(asked), self.question(asked)
         says = {name: value for name, value in self.says.items() if name not in given}
-        notes = [text for name, text in self.caveats.items() if name in says]
+        notes = [text for text, names in self.doubts.items() if says.keys() >= set(names)]
+        notes += [text for name, text in self.caveats.items() if name in says]
         notes += [
             f"the source has {name.replace('_', ' ')} {readable(value)}, but {_option(name)} "
             f"{getattr(question, name)} is used"
             for name, value in self.says.items()
             if name in given and not _agree(question, name, value)
         ]
-        lacks = [f"{name}: {text}" for name, text in self.caveats.items() if name not in self.says]
-        return replace(
-            self, says=says, notes=(*self.notes, *notes), left_out=(*self.left_out, *lacks), caveats={}
-        )
+        lacks = [
+            f"{name}: {text}"
+            for name, text in self.caveats.items()
+            if name not in self.says and name not in given
+        ]
+        notes, left_out = [*self.notes, *notes], [*self.left_out, *lacks]
+        return replace(self, says=says, notes=tuple(notes), left_out=tuple(left_out), caveats={}, doubts={})
 
     def question(self, asked: Mapping[str, Any]) -> Question:
         """The question about this path, from what the user gave; what is missing comes from the source."""
@@ -232,6 +238,7 @@ def _printable(path: Path) -> Path:
         notes=tuple(shown(note, _MOST_NOTE) for note in path.notes),
         left_out=tuple(shown(one, _MOST_NOTE) for one in path.left_out),
         caveats={name: shown(text, _MOST_NOTE) for name, text in path.caveats.items()},
+        doubts={shown(text, _MOST_NOTE): names for text, names in path.doubts.items()},
         weight=min(path.weight, _MOST_WEIGHT),
     )
 

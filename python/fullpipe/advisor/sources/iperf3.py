@@ -41,8 +41,8 @@ _LEAST_SEGMENTS, _LEAST_ROUNDS, _FEW_ROUNDS = 100, 10, 50
 # Without a round-trip time, a shorter test may be such a start.
 _LEAST_S = 1.0
 _MSS = 1448.0
-# As many tests without a path are listed, and so much of a host's name.
-_MOST_REFUSED, _MOST_HOST = 20, 60
+# As many tests without a path are listed, and so much of a host's name and of iperf3's own errors.
+_MOST_REFUSED, _MOST_HOST, _MOST_ERROR = 20, 60, 120
 # Below this size of segments, headers of 52 bytes take a part of the rate that is worth a note.
 _HEADERS, _SMALL_MSS = 52, 1000
 
@@ -80,21 +80,23 @@ def read(text: str, file: str) -> Paths:
         raise mistake("from", file, f"{_EXPECTED}; it is a table", "run iperf3 with -J")
     check_size(text, file)
     notes: list[str] = []
-    paths: list[Path] = []
+    # Each with the number of its test in the file.
+    paths: list[tuple[int, Path]] = []
     unusable: list[str] = []
+    fixes: list[str] = []
     for number, result in enumerate(_results(text, file, notes), 1):
         refused = _refused(result)
         if refused is None:
-            paths += _paths(result)
+            paths += ((number, path) for path in _paths(result))
         elif len(unusable) < _MOST_REFUSED:
-            unusable.append(f"test {number}: {refused}")
+            unusable.append(f"test {number}: {refused[0]}")
+            fixes.append(refused[1])
         if len(paths) > MOST_PATHS:
             raise too_many(file)
     if not paths:
         if not unusable:
             raise mistake("from", file, f"{_EXPECTED}; there is no result in it", _AGAIN)
-        fix = "run `iperf3 -J` over TCP, without -u, to its end"
-        raise mistake("from", file, f"a test of TCP; {unusable[0]}", fix)
+        raise mistake("from", file, f"a test of TCP; {unusable[0]}", fixes[0])
     return Paths(_named(paths), [*notes, *unusable])
 
 
@@ -161,22 +163,23 @@ def _documents(text: str, file: str, notes: list[str]) -> Iterator[Any]:
         notes.append("text around the results, which is no JSON")
 
 
-def _refused(result: Mapping[str, Any]) -> str | None:
-    """Why a result has no path at all; None if it has one."""
+def _refused(result: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Why a result has no path at all, and the fix; None if it has one."""
     end = result.get("end")
     protocol = _at(result, "start", "test_start", "protocol")
     streams = _list(_at(end, "streams"))
     if any(_at(one, "udp") is not None for one in streams):
         protocol = "UDP"
     if isinstance(protocol, str) and protocol != "TCP":
-        return f"it is over {protocol[:20]}, whose rate is the one that the sender was set to"
+        why = f"it is over {protocol[:20]}, whose rate is the one that the sender was set to"
+        return why, "run `iperf3 -J` over TCP, without -u"
     error = result.get("error")
     if _at(end, "sum_received") is None and isinstance(error, str):
-        return f"it did not end; iperf3 reports {error[:80]!r}"
+        return f"it did not end; iperf3 reports {error[:_MOST_ERROR]!r}", f"correct that, and {_AGAIN}"
     if end is None:
-        return "it has no end"
+        return "it has no end", f"{_AGAIN}, to its end"
     if _number(_at(end, "sum_received", "bits_per_second")) is None:
-        return "it has no end.sum_received.bits_per_second"
+        return "it has no end.sum_received.bits_per_second", _AGAIN
     return None
 
 
@@ -199,8 +202,19 @@ def _paths(result: Mapping[str, Any]) -> Iterator[Path]:
                 "which fills the queue: the empty path's is at most that; measure it with ping and give --rtt"
             )
         else:
-            caveats["rtt"] = "the result has no round-trip time of a sender on Linux"
-        yield Path(f"{host}{label}", says, 1.0, tuple(_notes(result, way, rate)), (), caveats)
+            caveats["rtt"] = _no_rtt(result, way)
+        notes = tuple(_notes(result, way))
+        yield Path(f"{host}{label}", says, 1.0, notes, (), caveats, _doubts(result, way, rate))
+
+
+def _no_rtt(result: Mapping[str, Any], way: _Way) -> str:
+    """Why there is no round-trip time, which only a sender has."""
+    if way.here:
+        return "the result has no round-trip time of a sender on Linux"
+    other = "the other host sent, and has the round-trip time"
+    if _at(result, "start", "accepted_connection") is not None:
+        return f"{other}: use the client's result"
+    return f"{other}: add --get-server-output (and -J on the server), or run the test there"
 
 
 def _ways(result: Mapping[str, Any]) -> dict[str, _Way]:
@@ -235,7 +249,7 @@ def _no_rate(result: Mapping[str, Any], way: _Way, rate: float) -> str | None:
     """Why what arrived does not show the path's rate; None if it does."""
     error = result.get("error")
     if isinstance(error, str):
-        return f"the test did not end; iperf3 reports {error[:80]!r}"
+        return f"the test did not end; iperf3 reports {error[:_MOST_ERROR]!r}"
     if rate <= 0:
         if _number(way.sent.get("bits_per_second")):
             return "the result of a sender has no count of what arrived; the other host's has it"
@@ -305,20 +319,27 @@ def _window_full(result: Mapping[str, Any], way: _Way) -> str | None:
     return f"{by} limited the window to {shown('buffer', min(windows), 3)}, which was full"
 
 
-def _notes(result: Mapping[str, Any], way: _Way, rate: float) -> Iterator[str]:
-    flows, rounds, mss = _flows(result, way), _rounds(way), _mss(result)
+def _notes(result: Mapping[str, Any], way: _Way) -> Iterator[str]:
     resent = _number(way.sent.get("retransmits"))
     if resent is not None:
         controller = _text(_at(result, "end", "sender_tcp_congestion"))
         by = f" by {controller[:20]}" if controller else ""
         yield f"{resent:.0f} segments were sent again{by}"
+
+
+def _doubts(result: Mapping[str, Any], way: _Way, rate: float) -> dict[str, tuple[str, ...]]:
+    """Notes about the rate; round trips are those that the file has."""
+    flows, rounds, mss = _flows(result, way), _rounds(way), _mss(result)
+    found: dict[str, tuple[str, ...]] = {}
     if rounds is not None and _LEAST_ROUNDS <= rounds < _FEW_ROUNDS:
-        yield f"the test lasted only {rounds:.0f} round trips: the path may be faster"
+        found[f"the test lasted only {rounds:.0f} round trips: the path may be faster"] = ("rate", "rtt")
     if (target := _target(result)) and 0 < rate < _LIMITED * target[1] * flows:
-        yield f"{target[0]} {shown('rate', target[1], 3)} was not reached, so that it did not limit the rate"
+        asked = shown("rate", target[1], 3)
+        found[f"{target[0]} {asked} was not reached, so that it did not limit the rate"] = ("rate",)
     if mss < _SMALL_MSS:
         part = 100 * _HEADERS / (mss + _HEADERS)
-        yield f"segments of {mss:.0f} bytes: headers take {part:.0f} % of the path's rate"
+        found[f"segments of {mss:.0f} bytes: headers take {part:.0f} % of the path's rate"] = ("rate",)
+    return found
 
 
 def _mss(result: Mapping[str, Any]) -> float:
@@ -333,16 +354,13 @@ def _host(result: Mapping[str, Any]) -> str:
     return next((name for name in names if name), "iperf3")
 
 
-def _named(paths: list[Path]) -> list[Path]:
-    """The paths, each with a name of its own: those of several tests have a number."""
-    several = Counter(path.name for path in paths)
-    seen: Counter[str] = Counter()
-    found = []
-    for path in paths:
-        seen[path.name] += 1
-        own = path.name if several[path.name] == 1 else f"{path.name[:_MOST_HOST]}, test {seen[path.name]}"
-        found.append(replace(path, name=own))
-    return found
+def _named(paths: list[tuple[int, Path]]) -> list[Path]:
+    """The paths, each with a name of its own: where several have one, with the number of the test."""
+    several = Counter(path.name for _, path in paths)
+    return [
+        path if several[path.name] == 1 else replace(path, name=f"{path.name[:_MOST_HOST]}, test {number}")
+        for number, path in paths
+    ]
 
 
 def _at(value: Any, *keys: str) -> Any:

@@ -2,7 +2,7 @@
 
 Answers are those of `/api/v1/query` and `/api/v1/query_range` (`resultType` `vector` or `matrix`), one or
 several in a file; pages are in the text format that Prometheus and OpenMetrics scrape. A metric's name says
-what it is, by its end; other metrics are left out:
+what it is, by its end; other metrics are a note:
 
 | name ends with | quantity | of its samples |
 |---|---|---|
@@ -29,9 +29,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fullpipe.advisor.question import written
-from fullpipe.advisor.sources import MOST_PATHS, Path, documents, too_many
+from fullpipe.advisor.sources import MOST_PATHS, Path, Paths, documents, too_many
 from fullpipe.errors import mistake
-from fullpipe.system.words import counted
+from fullpipe.system.words import counted, joined
+from fullpipe.text import shown
 
 _LABELS = ("path", "peer", "destination", "dst", "remote", "target", "flow", "network", "instance")
 _TIMES = {"seconds": 1e3, "milliseconds": 1.0, "microseconds": 1e-3}
@@ -43,6 +44,8 @@ _ESCAPES = {"\\n": "\n", '\\"': '"', "\\\\": "\\"}
 _FLOW = re.compile(r"\(SRC#[^)]*\)\(DST#([^|)]*)\|[^)]*\)")
 # Longer lines are not of an exporter.
 _LONGEST, _MOST_DIGITS = 16_384, 40
+# So many names of metrics that are not used are listed, and so much of each.
+_MOST_LISTED, _MOST_NAME = 5, 40
 _EXPECTED = "an answer of Prometheus' /api/v1/query or /api/v1/query_range"
 
 
@@ -84,8 +87,9 @@ _ENDINGS = tuple(_endings())
 class _Found:
     """What the series of one path say."""
 
+    # One of each series that has a number.
     values: dict[_Quantity, list[float]] = field(default_factory=dict)
-    series: dict[_Quantity, int] = field(default_factory=dict)
+    broken: int = 0  # Samples that are not numbers from 0.
 
 
 def is_one(text: str) -> bool:
@@ -104,47 +108,68 @@ def _known_sample(line: str) -> bool:
     return found is not None and _known(found[0], {"phase": "rtt"}) is not None
 
 
-def read(text: str, file: str) -> list[Path]:
+def read(text: str, file: str) -> Paths:
     """The paths of an answer or a page. Raises `ScenarioError` for what is neither."""
     paths: dict[str, _Found] = {}
+    used: set[str] = set()
+    # Names of metrics, in their order. A series without one has an empty name.
     unknown: dict[str, None] = {}
-    broken = 0
     series = _of_answers(text, file) if text.lstrip()[:1] == "{" else _of_page(text)
     for name, labels, values in series:
         known = _known(name, labels)
         if known is None:
-            if len(unknown) < 5:
+            # A metric with several phases has some that are not used.
+            if len(unknown) < 4 * _MOST_LISTED:
                 unknown[name] = None
             continue
+        used.add(name)
         quantity, factor = known
         good = [value * factor for one in values if (value := _number(one)) is not None]
-        broken += len(values) - len(good)
-        if not good:
-            continue
         found = paths.setdefault(_place(labels), _Found())
         if len(paths) > MOST_PATHS:
             raise too_many(file)
-        found.values.setdefault(quantity, []).append(quantity.pick(good))
-        found.series[quantity] = found.series.get(quantity, 0) + 1
-    if not paths:
-        there = f"; there is {', '.join(name[:60] for name in unknown)}" if unknown else ""
+        found.broken += len(values) - len(good)
+        picked = found.values.setdefault(quantity, [])
+        if good:
+            picked.append(quantity.pick(good))
+    left_out = [name for name in unknown if name not in used]
+    some = [_path(name, found) for name, found in paths.items() if any(found.values.values())]
+    if not some:
         names = "metrics whose names say a rate or a round-trip time, e.g. path_rtt_seconds"
-        raise mistake("from", file, f"{names}{there}", "docs/advisor.md lists them")
-    return [_path(name, found, broken) for name, found in paths.items()]
+        fix = "docs/advisor.md lists them"
+        if left_out == [""]:
+            names += "; its series have no names, which functions such as min_over_time drop"
+            fix = "query the metrics themselves, or add `__name__` with label_replace"
+        elif left_out:
+            names += f"; there is {_listed(left_out)}"
+        elif paths:
+            names += "; their samples are not numbers from 0"
+        raise mistake("from", file, names, fix)
+    notes = [f"metrics not used: {_listed(left_out)}"] if left_out else []
+    if len(some) < len(paths):
+        notes.append(f"{counted(len(paths) - len(some), 'path')} without a sample that is a number from 0")
+    return Paths(some, notes)
 
 
-def _path(name: str, found: _Found, broken: int) -> Path:
-    says = {
-        quantity.name: written(quantity.name, value)
-        for quantity, values in found.values.items()
-        if (value := quantity.pick(values)) > 0
-    }
-    notes = []
-    if "loss" in says:
-        notes.append("its loss is taken for random; leave the metric out if a full queue caused it")
-    if broken:
-        notes.append(f"{counted(broken, 'sample')} of the source are no numbers from zero")
-    return Path(name, says, float(max(found.series.values())), tuple(notes))
+def _listed(names: list[str]) -> str:
+    """The first few of these metrics."""
+    first = [shown(name, _MOST_NAME) or "series without a name" for name in names[:_MOST_LISTED]]
+    return joined([*first, "others"] if len(names) > _MOST_LISTED else first)
+
+
+def _path(name: str, found: _Found) -> Path:
+    says, caveats = {}, {}
+    for quantity, values in found.values.items():
+        if not values:
+            caveats[quantity.name] = "its samples are not numbers from 0"
+        elif (value := quantity.pick(values)) > 0:
+            says[quantity.name] = written(quantity.name, value)
+        elif quantity not in (_LOSS, _JITTER):
+            caveats[quantity.name] = "it is 0 in the source"
+    left_out = (f"samples that are not numbers from 0: {found.broken}",) if found.broken else ()
+    loss = "its loss is taken for random; leave the metric out if a full queue caused it"
+    weight = float(max(map(len, found.values.values())))
+    return Path(name, says, weight, (), left_out, caveats, {loss: ("loss",)})
 
 
 def _known(name: str, labels: Mapping[str, str]) -> tuple[_Quantity, float] | None:

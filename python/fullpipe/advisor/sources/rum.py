@@ -1,8 +1,8 @@
 """What browsers of real users measured: the names and units of the W3C's timing interfaces.
 
-CSV with a heading, or JSON: a list of objects, or one in each line; an object in an object, such as
-`connection`, counts as part of it. Names are those of Resource and Navigation Timing, of Network Information,
-and two of our own. Other columns are left out.
+CSV with a heading, and cells separated as in a table, or JSON: a list of objects, or one in each line; an
+object in an object, such as `connection`, counts as part of it. Names are those of Resource and Navigation
+Timing, of Network Information, and two of our own. Other columns are left out.
 
 | column | unit | what it becomes |
 |---|---|---|
@@ -23,16 +23,21 @@ import io
 import math
 import statistics
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from fullpipe.advisor.sources import MOST_PATHS, Path, documents, too_many
+from fullpipe.advisor.sources.table import DELIMITERS, DIRECTIVE, Numerals
 from fullpipe.errors import mistake
 from fullpipe.system.words import counted
+from fullpipe.text import shown
 
 # Names that no table of paths has; in lower case, as all of them are compared.
 _OWN = frozenset({"connectstart", "responsestart", "responseend", "transfersize", "downlink"})
+_NUMERIC = _OWN | {"connectend", "secureconnectionstart", "rtt", "weight"}
+# The heading is within so many characters.
+_HEAD = 65_536
 # A shorter response says more about the start of a connection than about the path.
 _ENOUGH_BYTES = 100_000
 # Slower or faster is a mistake of the clock.
@@ -55,15 +60,16 @@ class _Rows:
     rtts_ms: "array[float]" = field(default_factory=_floats)
     rates_bps: "array[float]" = field(default_factory=_floats)
     sizes: "array[float]" = field(default_factory=_floats)
+    zero_rtt: bool = False  # Whether a row has the rounded round-trip time 0.
 
 
 def is_one(text: str) -> bool:
     """Whether it has names of the timing interfaces in its heading, or in its first objects."""
-    head = text[:65_536].lstrip()
+    head = text[:_HEAD].lstrip()
     if head[:1] in ("{", "["):
         low = head.lower()
         return any(f'"{name}"' in low for name in _OWN)
-    return bool(_OWN & set(_heading(head.partition("\n")[0])))
+    return bool(_OWN & set(_layout(text)[2]))
 
 
 def read(text: str, file: str) -> list[Path]:
@@ -84,6 +90,7 @@ def read(text: str, file: str) -> list[Path]:
         weight = _number(row.get("weight"))
         own.rows += 1
         own.weight += 1.0 if weight is None else weight
+        own.zero_rtt |= rtt_ms is None and _number(row.get("rtt")) == 0
         for values, value in ((own.rtts_ms, rtt_ms), (own.rates_bps, rate_bps), (own.sizes, size)):
             if value:
                 values.append(value)
@@ -96,19 +103,20 @@ def read(text: str, file: str) -> list[Path]:
 
 
 def _path(name: str, own: _Rows, silent: int) -> Path:
-    says = {}
+    says, caveats = {}, {}
     if own.rates_bps:
         says["rate"] = f"{statistics.median(own.rates_bps):.0f} bit/s"
     if own.rtts_ms:
         says["rtt"] = f"{max(1.0, statistics.median(own.rtts_ms) * 1e3):.0f} us"
+    elif own.zero_rtt:
+        caveats["rtt"] = "it is 0 in the source, because browsers round it to 25 ms"
     if own.sizes:
         says["flow_size"] = f"{_half(own.sizes):.0f} B"
     notes = [counted(own.rows, "row")]
-    if own.rates_bps:
-        notes.append("its rate is what browsers saw, and the path may be faster")
     if silent:
         notes.append(f"{counted(silent, 'row')} of the source say neither a rate nor a round-trip time")
-    return Path(name, says, own.weight, tuple(notes))
+    seen = "its rate is what browsers saw, and the path may be faster"
+    return Path(name, says, own.weight, tuple(notes), (), caveats, {seen: ("rate",)})
 
 
 def _half(sizes: "array[float]") -> float:
@@ -153,12 +161,56 @@ def _bin(rtt_ms: float | None, rate_bps: float | None) -> str:
     return ", ".join(said)
 
 
+def _layout(text: str) -> tuple[int, str, list[str]]:
+    """Where the heading begins, what is between cells, and the heading's names."""
+    directive = DIRECTIVE.match(text[:_HEAD])
+    begins = directive.end() if directive else 0
+    # A tab may be a first cell without a name.
+    begins += len(text[begins : begins + _HEAD]) - len(text[begins : begins + _HEAD].lstrip(" \r\n"))
+    line = text[begins : begins + _HEAD].partition("\n")[0]
+    found = [(one, _heading(line, one)) for one in ((directive[1],) if directive else DELIMITERS)]
+    delimiter, names = max(found, key=lambda one: len(_OWN & set(one[1])))
+    return begins, delimiter, names
+
+
 def _of_csv(text: str, file: str) -> Iterator[dict[str, Any]]:
+    begins, delimiter, names = _layout(text)
+    # Between commas, numbers have points.
+    numerals = None if delimiter == "," else _numerals(_rows(text, begins, delimiter, file), names)
+    for number, row in _rows(text, begins, delimiter, file):
+        found: dict[str, Any] = dict(zip(names, row, strict=False))
+        if numerals is not None:
+            for name in found.keys() & _NUMERIC:
+                try:
+                    found[name] = numerals.plain(found[name])
+                except ValueError as error:
+                    # Without a fix it is no number, as in other exports.
+                    if error.args[1:]:
+                        given = f"{name} {shown(found[name], _MOST_DIGITS)}"
+                        expected = f"{error.args[0]}; it is {given}"
+                        raise mistake("from", f"{file}:{number}", expected, error.args[1]) from None
+        yield found
+
+
+def _numerals(rows: Iterable[tuple[int, list[str]]], names: Sequence[str]) -> Numerals | None:
+    """How the numbers of these rows are written; None if all of them have points."""
+    numerals, commas = Numerals(), False
+    places = [at for at, name in enumerate(names) if name in _NUMERIC]
+    for _, row in rows:
+        for at in places:
+            if at < len(row) and ("," in row[at] or "." in row[at]):
+                numerals.learn(row[at])
+                commas = commas or "," in row[at]
+    return numerals if commas else None
+
+
+def _rows(text: str, begins: int, delimiter: str, file: str) -> Iterator[tuple[int, list[str]]]:
+    """The rows below the heading, with their numbers in the file."""
+    first = text.count("\n", 0, begins) + 2
     try:
-        rows = csv.reader(io.StringIO(text))
-        names = [one.strip().lower() for one in next(rows, [])]
-        for row in rows:
-            yield dict(zip(names, row, strict=False))
+        rows = csv.reader(io.StringIO(text[begins:]), delimiter=delimiter)
+        next(rows, [])
+        yield from enumerate(rows, first)
     except csv.Error as error:
         raise mistake("from", file, f"CSV ({error})", "correct it") from None
 
@@ -177,9 +229,9 @@ def _of_json(text: str, file: str) -> Iterator[dict[str, Any]]:
             yield row
 
 
-def _heading(line: str) -> list[str]:
+def _heading(line: str, delimiter: str) -> list[str]:
     try:
-        return [one.strip().lower() for one in next(csv.reader([line]), [])]
+        return [one.strip().lower() for one in next(csv.reader([line], delimiter=delimiter), [])]
     except csv.Error:
         return []
 

@@ -4,24 +4,31 @@ The forms of the options are read, too: `-n` or names instead of numbers, `-H` w
 line, `-e`, `-m`, `-o`, `-p` with more columns, `-u` with a first column `Netid`, a state as a filter without
 the column `State`; also several outputs one after the other.
 
-The round-trip time is `minrtt`. The rate is the highest of `delivery_rate` and, under BBR, of its estimate
-`bw`: it is too low if the connection had little to send, so connections with few segments are left out.
+The round-trip time is `minrtt`. The rate is the higher of `delivery_rate` and, under BBR, its estimate `bw`:
+too low if the connection had little to send, so connections with few segments are left out. Connections to a
+peer that send at the same time share the path, so their delivery rates are summed. Of several outputs, the
+rate is the median, because acknowledgements that arrive together show too high a rate.
 Retransmitted bytes are a note and not random loss, because a full queue causes them, too.
 """
 
 import io
 import ipaddress
 import re
+import statistics
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from fullpipe.advisor.question import shown
 from fullpipe.advisor.sources import Path, Paths
 from fullpipe.errors import mistake
 from fullpipe.system.words import joined
 
 # Below this many delivered segments the rate is not that of the path.
 _LEAST_DELIVERED = 100
+# A connection without data in flight that sent so recently is still sending.
+_JUST_MS = 10.0
 # Of a connection whose segment size is not shown: that of Ethernet.
 _MSS = 1460.0
 # Longer lines are not of `ss`.
@@ -42,7 +49,8 @@ _NUMBER = r"(\d+(?:\.\d+)?(?:e[+-]?\d+)?)"
 _FACT = re.compile(
     rf"(?<!\S)(minrtt|delivered|data_segs_out|segs_out|bytes_sent|bytes_acked|bytes_retrans|mss):{_NUMBER}(?!\S)"
 )
-_RATES = re.compile(rf"(?<!\S)(?:delivery_rate |bbr:\(bw:){_NUMBER}([KMGT]?)bps")
+_RATES = re.compile(rf"(?<!\S)(delivery_rate |bbr:\(bw:){_NUMBER}([KMGT]?)bps")
+_FLIGHT = re.compile(rf"(?<!\S)(unacked|lastsnd):{_NUMBER}(?!\S)")
 _BBR_RTT = re.compile(rf"(?<!\S)bbr:\([^)]*?\bmrtt:{_NUMBER}")
 _APP_LIMITED = re.compile(r"(?<!\S)app_limited(?!\S)")
 _SCALES = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
@@ -61,19 +69,43 @@ class _Head(NamedTuple):
 
 
 @dataclass
+class _Sample:
+    """What one output of `ss` reports of how a connection sends."""
+
+    delivery_bps: float = 0.0
+    bbr_bps: float = 0.0
+    app_limited: bool = False
+    unacked: float = 0.0
+    lastsnd_ms: float = 0.0  # `ss` omits it if it is zero.
+    segments: float | None = None
+
+    @property
+    def rate_bps(self) -> float:
+        """The rate of the path, if no other connection sends."""
+        return max(self.delivery_bps, self.bbr_bps)
+
+    @property
+    def sending(self) -> bool:
+        """Whether the connection takes its share of the path now; if not, its rate is an old one."""
+        enough = self.segments is None or self.segments >= _LEAST_DELIVERED
+        now = self.unacked > 0 or self.lastsnd_ms <= _JUST_MS
+        return enough and now and self.rate_bps > 0 and not self.app_limited
+
+
+@dataclass
 class _Connection:
     """What `ss` reports of a connection, in one or more outputs."""
 
     peer: str
     here: bool  # Whether the peer is this host.
     facts: dict[str, float] = field(default_factory=dict)
-    rate_bps: float = 0.0
-    app_limited: bool = False
+    samples: dict[int, _Sample] = field(default_factory=dict)  # By the number of the output.
     detailed: bool = False
 
-    def add(self, line: str) -> None:
+    def add(self, line: str, output: int) -> None:
         """Takes in a line with details."""
         self.detailed = True
+        sample = self.samples.setdefault(output, _Sample())
         for name, text in _FACT.findall(line):
             value = float(text)
             # The least round trip is that of the emptiest queue; counters only grow.
@@ -81,10 +113,26 @@ class _Connection:
             self.facts[name] = keep(value, self.facts.get(name, value))
         if "minrtt" not in self.facts and (found := _BBR_RTT.search(line)):
             self.facts["minrtt"] = float(found[1])
-        rates = [float(number) * _SCALES[scale] for number, scale in _RATES.findall(line)]
-        rate_bps = max((rate for rate in rates if 0 < rate < _MOST_BPS), default=0.0)
-        if rate_bps > self.rate_bps:
-            self.rate_bps, self.app_limited = rate_bps, bool(_APP_LIMITED.search(line))
+        for name, number, scale in _RATES.findall(line):
+            rate_bps = float(number) * _SCALES[scale]
+            if not 0 < rate_bps < _MOST_BPS:
+                continue
+            if name.startswith("bbr"):
+                sample.bbr_bps = rate_bps
+            else:
+                sample.delivery_bps = rate_bps
+        for name, number in _FLIGHT.findall(line):
+            if name == "unacked":
+                sample.unacked = float(number)
+            else:
+                sample.lastsnd_ms = float(number)
+        sample.app_limited |= bool(_APP_LIMITED.search(line))
+        sample.segments = self.segments
+
+    @property
+    def best(self) -> _Sample:
+        """The sample with the highest rate."""
+        return max(self.samples.values(), key=lambda one: one.rate_bps)
 
     @property
     def segments(self) -> float | None:
@@ -108,25 +156,60 @@ class _Connection:
             return "without details, which option -i adds"
         if self.segments is not None and self.segments < _LEAST_DELIVERED:
             return f"with fewer than {_LEAST_DELIVERED} segments sent"
-        if not self.rate_bps:
+        if not self.best.rate_bps:
             return "without a delivery rate"
         return None if 0 < self.facts.get("minrtt", 1.0) < _MOST_RTT_MS else "with an impossible minrtt"
 
-    def path(self) -> Path:
-        """The path to its peer."""
-        says, notes = {"rate": f"{self.rate_bps:.0f} bit/s"}, []
-        if "minrtt" in self.facts:
-            says["rtt"] = f"{self.facts['minrtt'] * 1e3:.0f} us"
-        else:
-            notes.append("this version of ss shows no least round-trip time: give --rtt")
-        sent = self.sent_bytes
-        if sent and "bytes_retrans" in self.facts:
-            notes.append(f"{100 * self.facts['bytes_retrans'] / sent:.2g} % of the bytes were sent again")
-        if self.app_limited:
-            notes.append("the application limited it: the path may be faster")
-        if self.segments is None:
-            notes.append("ss does not show how much was sent: the rate may be that of a few segments")
-        return Path(self.peer, says, sent or 1.0, tuple(notes))
+
+def _path(peer: str, connections: Sequence[_Connection], weight: float) -> Path:
+    """The path to a peer, from its connections that sent enough."""
+    doubts: list[str] = []
+    rates = _rates(connections)
+    if rates:
+        # The high median is one of the outputs.
+        rate_bps, number = statistics.median_high(rates)
+        if number > 1:
+            doubts.append(f"the rate is the sum of {number} connections")
+        if len(rates) > 1:
+            low, high = (shown("rate", end(rates)[0], 3) for end in (min, max))
+            doubts.append(f"the rate is the median of {len(rates)} outputs ({low} to {high})")
+    else:
+        best = max((one.best for one in connections), key=lambda one: one.rate_bps)
+        rate_bps = best.rate_bps
+        doubts.append(
+            "the application limited it: the path may be faster"
+            if best.app_limited
+            else "it was not sending: the rate is an old one"
+        )
+    if any(one.segments is None for one in connections):
+        doubts.append("ss does not show how much was sent: the rate may be that of a few segments")
+    says, caveats, notes = {"rate": f"{rate_bps:.0f} bit/s"}, {}, []
+    rtts_ms = [one.facts["minrtt"] for one in connections if "minrtt" in one.facts]
+    if rtts_ms:
+        says["rtt"] = f"{min(rtts_ms) * 1e3:.0f} us"
+    else:
+        caveats["rtt"] = "this version of ss shows no minrtt"
+    sent = sum(one.sent_bytes or 0.0 for one in connections)
+    again = sum(one.facts.get("bytes_retrans", 0.0) for one in connections)
+    if sent and again:
+        notes.append(f"{100 * again / sent:.2g} % of the bytes were sent again")
+    return Path(peer, says, weight, tuple(notes), (), caveats, dict.fromkeys(doubts, ("rate",)))
+
+
+def _rates(connections: Sequence[_Connection]) -> list[tuple[float, int]]:
+    """Of each output in which some of them were sending: their rate together, and how many they are."""
+    outputs: dict[int, list[_Sample]] = {}
+    for connection in connections:
+        for output, sample in connection.samples.items():
+            if sample.sending:
+                outputs.setdefault(output, []).append(sample)
+    return [
+        # BBR's estimate is the highest of some time, and those of several connections have no common time.
+        (sum(one.delivery_bps or one.bbr_bps for one in together), len(together))
+        if len(together) > 1
+        else (together[0].rate_bps, 1)
+        for together in outputs.values()
+    ]
 
 
 def is_one(text: str) -> bool:
@@ -138,29 +221,33 @@ def is_one(text: str) -> bool:
 
 
 def read(text: str, file: str) -> Paths:
-    """The paths of connections that sent enough: for each peer the one with the highest rate."""
+    """A path for each peer to which a connection sent enough."""
     connections, unread = _connections(text)
-    best: dict[str, _Connection] = {}
+    fit: dict[str, list[_Connection]] = {}
+    weights: dict[str, float] = {}
     unfit: Counter[str] = Counter()
     for one in connections:
-        if one.unfit is not None:
+        weights[one.peer] = weights.get(one.peer, 0.0) + (one.sent_bytes or 0.0)
+        if one.unfit is None:
+            fit.setdefault(one.peer, []).append(one)
+        else:
             unfit[one.unfit] += 1
-        elif one.peer not in best or one.rate_bps > best[one.peer].rate_bps:
-            best[one.peer] = one
     reasons = [f"{number} {reason}" for reason, number in unfit.items()]
     if unread:
         reasons.append(f"{unread} in lines of an unknown form")
-    if not best:
+    if not fit:
         why = f"its connections: {joined(reasons)}" if reasons else "it lists no connections"
         raise mistake("from", file, f"at least one path; {why}", _FIX)
     notes = [f"connections not used: {joined(reasons)}"] if reasons else []
-    return Paths([one.path() for one in best.values()], notes)
+    return Paths([_path(peer, own, weights[peer] or 1.0) for peer, own in fit.items()], notes)
 
 
 def _connections(text: str) -> tuple[list[_Connection], int]:
     """The TCP connections of a text, and how many lines with details are of none of them."""
     found: dict[tuple[str, str], _Connection] = {}
     current: _Connection | None = None
+    # An output begins with a heading or, without one, where a connection is listed again.
+    output, listed = 0, set[tuple[str, str]]()
     # Whether the next line with details can be one of the last connection.
     open_, skipped, unread = False, False, 0
     for whole in io.StringIO(text, newline=None):
@@ -168,20 +255,23 @@ def _connections(text: str) -> tuple[list[_Connection], int]:
             continue
         line = _USERS.sub("", whole)
         head = _head(line)
+        if (head is not None and (head.local, head.peer) in listed) or _HEADING.search(line):
+            output, listed = output + 1, set()
         if head is not None:
             skipped = not head.is_tcp or head.state in _IDLE
             current, open_ = None, True
             if not skipped:
                 key = head.local, head.peer
+                listed.add(key)
                 current = found.get(key) or found.setdefault(key, _connection(*key))
             line = head.rest
         if "cwnd:" not in line:
             # A terminal or `watch` may have wrapped the line.
             if current is not None and current.detailed and line[:1].strip():
-                current.add(line)
+                current.add(line, output)
             continue
         if current is not None and open_:
-            current.add(line)
+            current.add(line, output)
         elif not skipped:
             unread += 1
         open_ = skipped = False

@@ -116,7 +116,7 @@ _FORM = "write it as rows below a heading, e.g. name,rate_mbps,rtt_ms"
 _WITH_UNIT = {"rate": "rate_mbps", "rtt": "rtt_ms", "loss": "loss_pct", "jitter": "jitter_ms"}
 # What programs write for a value that is missing.
 _MISSING = frozenset({"", "-", "–", "—", "?", ".", "na", "n/a", "#n/a", "nan", "null", "none", "nil"})
-_DELIMITERS = (",", ";", "\t", "|")
+DELIMITERS = (",", ";", "\t", "|")
 # The heading is within so many characters, and no table of paths is wider.
 _HEAD, _MOST_COLUMNS = 65_536, 1_000
 # The heading is one of so many first rows that are not empty.
@@ -129,7 +129,7 @@ _WORDS = re.compile(r"[\s_/,:-]+")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _JSON = re.compile(r'"(?:rate|rtt|latency|bandwidth|ping|speed)', re.IGNORECASE)
 _RULE = re.compile(r":?-+:?")
-_DIRECTIVE = re.compile(r'\s*"?sep=([^\w\s"]|\t)"?[ \t]*(?:\r?\n|\Z)', re.IGNORECASE)
+DIRECTIVE = re.compile(r'\s*"?sep=([^\w\s"]|\t)"?[ \t]*(?:\r?\n|\Z)', re.IGNORECASE)
 # Spaces, apostrophes and minus signs of spreadsheets.
 _PLAIN = str.maketrans("\u00a0\u2009\u202f\u2019\u2212", "   '-")
 _NUMERAL = re.compile(r"\d+(?:[.,' ]\d+)*", re.ASCII)
@@ -151,7 +151,7 @@ class _Column:
     unit: str | None  # Of cells without one; None if each needs its own.
 
 
-class _Numerals:
+class Numerals:
     """How a file writes numbers: whether commas and points are decimal, from the numbers that are clear."""
 
     def __init__(self) -> None:
@@ -243,7 +243,7 @@ def read(text: str, file: str) -> Paths:
         raise mistake("from", file, "cells between commas, semicolons or tabs; there are spaces", _FORM)
     columns, notes = _columns(layout, file)
     rows = list(_rows(text, layout, columns, file))
-    numerals = _Numerals()
+    numerals = Numerals()
     for _, cells in rows:
         for column, cell in cells.items():
             if column.field in _NUMERIC:
@@ -251,7 +251,7 @@ def read(text: str, file: str) -> Paths:
     return Paths([_path(cells, numerals, number, file) for number, cells in rows], notes)
 
 
-def _path(cells: Mapping[_Column, str], numerals: _Numerals, row: int, file: str) -> Path:
+def _path(cells: Mapping[_Column, str], numerals: Numerals, row: int, file: str) -> Path:
     says: dict[str, str] = {}
     name, weight, notes = f"row {row}", 1.0, []
     for column, cell in cells.items():
@@ -273,11 +273,11 @@ def _path(cells: Mapping[_Column, str], numerals: _Numerals, row: int, file: str
 
 def _layout(text: str) -> _Layout:
     """The layout with which most columns are known."""
-    directive = _DIRECTIVE.match(text[:_HEAD])
+    directive = DIRECTIVE.match(text[:_HEAD])
     begins = directive.end() if directive else 0
     first = text.count("\n", 0, begins) + 1
     found = []
-    for delimiter in (directive[1],) if directive else _DELIMITERS:
+    for delimiter in (directive[1],) if directive else DELIMITERS:
         rows = csv.reader(io.StringIO(text[begins : begins + _HEAD], newline=None), delimiter=delimiter)
         try:
             filled = [(at, cells) for at, row in enumerate(rows, first) if (cells := _trimmed(row))][:_TITLES]
