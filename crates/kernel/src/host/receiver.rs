@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use fullpipe_emu::clock::Clock;
 use fullpipe_emu::{FAR, Started};
 use fullpipe_scenario::spec::{EcnUse, Spec, Workload};
-use fullpipe_units::{Bytes, Duration, Time};
+use fullpipe_units::{Bytes, Duration, Rate, Time};
 
 use super::sender::set_algorithm;
 use super::{Progress, failed, port};
@@ -160,8 +160,12 @@ impl Receiver {
     }
 }
 
-/// What may gather on the path of `spec`.
+/// What may gather on the path of `spec`. Nothing where the way back has a rate: the end of a burst is acknowledged when it is read (Linux
+/// 6.7 and later: `__tcp_cleanup_rbuf`), so a reader that comes late saves ACKs, and there they are what limits the flow.
 fn gather(spec: &Spec) -> Bytes {
+    if fullpipe_path::highest_rate(&spec.reverse) < Rate::MAX {
+        return Bytes::ZERO;
+    }
     let most = Bytes::new(spec.hosts.tcp_rmem_bytes[1].as_u64() / GATHER_SHARE);
     fullpipe_path::highest_rate(&spec.forward).bytes_in(GATHER).min(most)
 }
@@ -184,21 +188,26 @@ mod tests {
     use super::*;
     use fullpipe_scenario::{Format, resolve};
 
-    fn spec(rate: &str) -> Spec {
-        let text = format!(
-            "path = {{ rate = \"{rate}\", rtt = \"40 ms\" }}\nflows = [{{ controller = \"cubic\" }}]"
-        );
+    fn spec(path: &str) -> Spec {
+        let text = format!("path = {{ {path}, rtt = \"40 ms\" }}\nflows = [{{ controller = \"cubic\" }}]");
         resolve(&text, Format::Toml, None).unwrap()
     }
 
     #[test]
     fn a_millisecond_gathers_but_no_more_than_a_window_bears() {
-        let mut spec = spec("100 Mbit/s");
+        let mut spec = spec("rate = \"100 Mbit/s\"");
         assert_eq!(gather(&spec), Bytes::new(12_500));
         spec.hosts.tcp_rmem_bytes[1] = Bytes::new(20_000);
         assert_eq!(gather(&spec), Bytes::new(5_000));
         // Half a packet: every packet wakes the receiver.
-        assert_eq!(gather(&self::spec("6 Mbit/s")), Bytes::new(750));
+        assert_eq!(gather(&self::spec("rate = \"6 Mbit/s\"")), Bytes::new(750));
+    }
+
+    #[test]
+    fn nothing_gathers_where_acks_have_a_rate() {
+        let spec = spec("rate = \"30 Mbit/s\", reverse = { rate = \"600 kbit/s\" }");
+        assert_eq!(gather(&spec), Bytes::ZERO);
+        assert!(!gathers_from(gather(&spec), 10_000_000, 1_000));
     }
 
     #[test]

@@ -261,8 +261,10 @@ impl Sender {
             if max_segments == 0 {
                 max_segments = self.burst_segments();
             }
+            // A window of one segment waits, too, unless that is the rest of a piece (Linux: `tso_segs` counts the piece, not the
+            // window). Ideal hosts send it.
             if push == Push::Normal
-                && quota.min(max_segments).min(available) > 1
+                && (self.output.grows || quota.min(max_segments).min(available) > 1)
                 && self.should_defer(now, max_segments, available, &mut cwnd_limited)
             {
                 break;
