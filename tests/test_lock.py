@@ -1,6 +1,9 @@
-"""The locked Python packages are those that the package's metadata asks for."""
+"""Locked Python packages are those of the metadata; crates have allowed sources and licences."""
 
+import json
 import re
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -68,3 +71,39 @@ def test_crates_come_from_the_registry_alone(file: Path) -> None:
     packages = tomllib.loads(file.read_text(encoding="utf-8"))["package"]
     others = [one for one in packages if "source" in one]
     assert all(one["source"].startswith("registry+") and len(one["checksum"]) == 64 for one in others)
+
+
+DENY = tomllib.loads((ROOT / "deny.toml").read_text(encoding="utf-8"))
+
+
+def allowed(licence: str) -> bool:
+    """Whether deny.toml allows an SPDX expression."""
+    listed = DENY["licenses"]["allow"]
+    words = {"AND": "and", "OR": "or"}
+    terms = re.compile(r"[\w.-]+(?: WITH [\w.-]+)?")
+    expression = terms.sub(lambda one: words.get(one[0], str(one[0] in listed)), licence.replace("/", " OR "))
+    return bool(eval(expression, {"__builtins__": {}}))
+
+
+@pytest.mark.parametrize(
+    ("licence", "is_allowed"),
+    [
+        ("MIT/Apache-2.0", True),
+        ("(MIT OR GPL-3.0-only) AND Unicode-3.0", True),
+        ("MIT AND GPL-3.0-only", False),
+        ("Apache-2.0 WITH LLVM-exception", True),
+        ("MIT WITH LLVM-exception", False),
+    ],
+)
+def test_an_expression_of_licences_is_judged(licence: str, is_allowed: bool) -> None:
+    assert allowed(licence) == is_allowed
+
+
+def test_every_crate_has_an_allowed_licence() -> None:
+    if shutil.which("cargo") is None:
+        pytest.skip("cargo is not installed, so that the licences of crates are not known")
+    command = ["cargo", "metadata", "--format-version", "1", "--locked"]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True)
+    crates = [one for one in json.loads(done.stdout)["packages"] if one["source"] is not None]
+    assert len(crates) > 100
+    assert [one["id"] for one in crates if not allowed(one["license"] or "NONE")] == []
