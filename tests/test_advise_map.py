@@ -285,6 +285,16 @@ def test_a_large_map_has_labels_that_can_be_read() -> None:
     assert "% 5" in spec["layer"][0]["encoding"]["x"]["axis"]["labelExpr"]
 
 
+@pytest.mark.parametrize(
+    ("pacing", "said"), [(True, "every flow paced by fq"), (False, "hosts without pacing")]
+)
+def test_the_title_of_a_map_says_whether_hosts_pace(pacing: bool, said: str) -> None:
+    found = judged(cubic=0.9, bbr1=0.72)
+    asked = replace(found.question, pacing=pacing, buffer=None)
+    subtitle = " ".join(page.spec(replace(found, question=asked))["title"]["subtitle"])
+    assert said in subtitle and subtitle.count("buffer") == 1
+
+
 class Stopping(Scripted):
     """Is interrupted after a number of runs, as by Ctrl-C."""
 

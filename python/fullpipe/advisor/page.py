@@ -131,9 +131,10 @@ def _fixed(of: DecisionMap) -> str:
         if name not in (of.x, of.y)
         and (value := asked.buffer_text if name == "buffer" else getattr(asked, name)) is not None
     ]
-    said += [f"buffer {asked.buffer_text}"] if asked.buffer is None and "buffer" not in (of.x, of.y) else []
     said += [f"queue {asked.queue}"] if asked.queue else []
     said += [f"beside {count} {name}" for name, count in asked.competitors]
+    said += ["ECN"] if asked.ecn else []
+    said += ["every flow paced by fq" if asked.pacing else "hosts without pacing"]
     return ", ".join(said)
 
 

@@ -76,6 +76,13 @@ Ecn = Annotated[
     bool,
     typer.Option("--ecn", help="Connections negotiate ECN, as those of controllers that need it always do."),
 ]
+Pacing = Annotated[
+    bool,
+    typer.Option(
+        "--pacing/--no-pacing",
+        help="Whether senders pace all flows by fq, or only controllers pace that do so themselves.",
+    ),
+]
 # In the help of an option: the names of the worlds, when the help is printed.
 WORLDS = "{worlds}"
 World = Annotated[

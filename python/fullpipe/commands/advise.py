@@ -11,6 +11,7 @@ from fullpipe.commands._common import (
     Candidates,
     Competitors,
     Ecn,
+    Pacing,
     Queue,
     check_folder,
     console,
@@ -72,13 +73,7 @@ def advise(
             show_default="long flows",
         ),
     ] = None,
-    pacing: Annotated[
-        bool,
-        typer.Option(
-            "--pacing/--no-pacing",
-            help="Whether senders pace all flows by fq, or only controllers pace that do so themselves.",
-        ),
-    ] = True,
+    pacing: Pacing = True,
     tcp_memory: Annotated[
         str | None, typer.Option("--tcp-mem", help="Socket buffers: max or linux.", show_default="max")
     ] = None,

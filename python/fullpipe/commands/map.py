@@ -13,6 +13,7 @@ from fullpipe.commands._common import (
     Competitors,
     Ecn,
     Goal,
+    Pacing,
     Queue,
     check_folder,
     console,
@@ -42,6 +43,7 @@ def map_(
     flow_size: Annotated[
         str | None, typer.Option(help="The flows are as large as this.", show_default="long flows")
     ] = None,
+    pacing: Pacing = True,
     goal: Goal = "balance",
     candidates: Candidates = None,
     steps: Annotated[int, typer.Option(help="Values on each axis, evenly on a logarithmic scale.")] = 12,
@@ -82,6 +84,7 @@ def map_(
         ecn=ecn,
         competitors=question.competitors(competitors or []),
         flow_size=flow_size,
+        pacing=pacing,
         candidates=tuple(candidates or ()),
     )
     plan = maps.ask(replace(asked, **axes), across, upwards, goal=goal, steps=steps, seeds=seeds, tree=tree)
