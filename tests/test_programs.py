@@ -565,8 +565,12 @@ def test_compare_and_run_show_programs(peer: str, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     (result,) = json.loads(done.stdout)["results"]
-    assert result["world"] == "kernel" and result["goodput_bps"]["mean"] > 0
-    assert result["delay_mean_ms"]["mean"] >= 10
+    assert result["world"] == "kernel"
+    # A run that a busy machine spoilt has no means.
+    if result["trusted"] == 1:
+        assert result["goodput_bps"]["mean"] > 0 and result["delay_mean_ms"]["mean"] >= 10
+    else:
+        assert result["goodput_bps"]["mean"] is None
     file = tmp_path / "mine.json"
     file.write_text(json.dumps(document(client, server)), encoding="utf-8")
     done = command(
