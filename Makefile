@@ -137,7 +137,7 @@ quic: $(PACKAGE) $(QUIC)
 
 # The last two files build examples beside what $(QUIC) and the tests of the crates compiled: a controller of
 # one's own, and a program that downloads a file, which runs in the kernel world.
-# What Python has for the world and needs none of the stacks is tested by `test-python`.
+# Tests in Python that need none of the stacks are those of `test-python`.
 # Tests of the crates run in the dev profile, for its overflow checks and debug assertions. The download by s2n-quic is a package of
 # its own, with a lock file of its own, and checks itself.
 test-quic: $(DEV) $(QUIC)

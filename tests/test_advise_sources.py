@@ -60,7 +60,7 @@ def test_a_vector_gives_a_path_for_each_label(tmp_path: Path) -> None:
     assert (home.name, home.weight) == ("home", 1)
     assert numbers(home) == pytest.approx({"rate": 5e7, "rtt": 25.1, "loss": 0.002, "jitter": 3}, rel=1e-3)
     asked = {"candidates": OURS, "buffer": "1 bdp"}
-    assert any("taken for random" in note for note in home.beside(asked).notes)
+    assert any("counts as random" in note for note in home.beside(asked).notes)
     assert home.beside({**asked, "loss": "0.1 %"}).notes == (
         "the source has loss 0.002000000, but --loss 0.1 % is used",
     )

@@ -167,7 +167,7 @@ def _path(name: str, found: _Found) -> Path:
         elif quantity not in (_LOSS, _JITTER):
             caveats[quantity.name] = "it is 0 in the source"
     left_out = (f"samples that are not numbers from 0: {found.broken}",) if found.broken else ()
-    loss = "its loss is taken for random; leave the metric out if a full queue caused it"
+    loss = "its loss counts as random: leave the metric out if a full queue caused it"
     weight = float(max(map(len, found.values.values())))
     return Path(name, says, weight, (), left_out, caveats, {loss: ("loss",)})
 
