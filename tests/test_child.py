@@ -80,3 +80,43 @@ def test_ended_child_is_not_killed_again(monkeypatch: pytest.MonkeyPatch) -> Non
     one = child.start(["true"])
     child.end(one)
     assert noted == [("+", one.pid), ("-", one.pid)]
+
+
+@pytest.mark.parametrize("then", ["stays", "leaves"])
+def test_interrupt_while_a_child_starts_leaves_none(then: str) -> None:
+    # The child runs, and the call that starts it has not returned. Its output ends when it has ended.
+    code = """
+import os, signal, subprocess, sys, threading
+from fullpipe import __main__
+from fullpipe.worlds import child
+signal.signal(signal.SIGINT, signal.default_int_handler)
+real, end_all, caught = subprocess.Popen, child.end_all, threading.Event()
+def interrupted(*arguments, **options):
+    begun = real(*arguments, **options)
+    os.kill(os.getpid(), signal.SIGINT)
+    # A main thread that is here is interrupted here.
+    caught.wait()
+    return begun
+def ending():
+    caught.set()
+    end_all()
+subprocess.Popen, child.end_all = interrupted, ending
+try:
+    child.start(["sh", "-c", sys.argv[1]])
+except KeyboardInterrupt:
+    if sys.argv[2] == "leaves":
+        __main__.leave()
+    caught.set()
+    os.close(1)
+    sys.stdin.read()
+"""
+    parent = subprocess.Popen(
+        [sys.executable, "-c", code, DEAF, then],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert parent.stdout is not None
+    assert child.readable([parent.stdout.fileno()], 60) and parent.stdout.read() == b""
+    parent.communicate(timeout=60)
+    assert parent.returncode == {"stays": 0, "leaves": 130}[then]

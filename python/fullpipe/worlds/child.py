@@ -12,6 +12,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
 from struct import Struct
 from typing import Any
 
@@ -22,6 +23,10 @@ LENGTH = Struct(">Q")
 # Of a child that is ours: its sentence may have the last lines of several programs in it.
 _MOST_OF_OURS = 4000
 _started: set[subprocess.Popen[bytes]] = set()
+# Held from the fork of a child until the guardian knows of it.
+_starting = threading.Lock()
+# A start takes milliseconds. It may hang in the kernel, in a file system that does not answer.
+_MOST_START_S = 5.0
 
 
 def blob(content: bytes) -> bytes:
@@ -33,16 +38,41 @@ def start(arguments: list[Any], **options: Any) -> subprocess.Popen[bytes]:
     """Starts a child that `end` ends, or `end_all`.
 
     It has its own process group: Ctrl-C reaches only this process, which then ends the child cleanly.
+    An interrupt while it starts ends it, too: it starts in a thread, which no interrupt reaches.
     """
-    _guardian.begin()
-    child = subprocess.Popen(arguments, process_group=0, **options)
-    _guardian.note("+", child.pid)
-    _started.add(child)
-    return child
+    started: Future[subprocess.Popen[bytes]] = Future()
+    try:
+        threading.Thread(target=_start, args=(started, arguments, options)).start()
+        return started.result()
+    except BaseException:
+        started.add_done_callback(_end_started)
+        raise
+
+
+def _start(started: "Future[subprocess.Popen[bytes]]", arguments: list[Any], options: dict[str, Any]) -> None:
+    try:
+        with _starting:
+            _guardian.begin()
+            child = subprocess.Popen(arguments, process_group=0, **options)
+            _guardian.note("+", child.pid)
+            _started.add(child)
+    except BaseException as error:
+        started.set_exception(error)
+    else:
+        started.set_result(child)
+
+
+def _end_started(started: "Future[subprocess.Popen[bytes]]") -> None:
+    if started.exception() is None:
+        end(started.result())
 
 
 def end_all() -> None:
-    """Kills the children that `start` started, for a process that leaves without waiting for its threads."""
+    """Kills the children that `start` started, for a process that leaves without waiting for its threads.
+
+    No child starts from then on: the lock is never released.
+    """
+    _starting.acquire(timeout=_MOST_START_S)
     for child in list(_started):
         _kill(child)
 
