@@ -254,18 +254,6 @@ def test_flows_can_be_made_up(in_empty_folder: Path) -> None:
     assert flow_list.read(Path("flows.parquet")).equals(expected)
 
 
-def test_the_former_command_still_works(in_empty_folder: Path) -> None:
-    Path("here.pcap").write_bytes(classic(TRAFFIC))
-    done = command("trace", "flows", "here.pcap", "--out", "flows.parquet")
-    assert done.returncode == 0, done.stderr
-    for former, now in (("flows", "flows"), ("generate", "deliveries")):
-        helped = " ".join(command("trace", former, "--help").stdout.split())
-        assert f"Former name of `fullpipe {now}`, which replaces this command." in helped
-    assert "│ trace " not in command("--help").stdout
-    assert "fullpipe trace" not in command("man").stdout.replace("\\", "")
-    assert "trace" not in command("traces").stderr.replace("traces", "")
-
-
 # What is skipped, and what is missing.
 
 FOREIGN = b"".join(

@@ -283,13 +283,13 @@ def test_only_regular_files_of_a_bounded_size_are_read(file: str, in_empty_folde
     with Path("huge").open("wb") as huge:
         huge.truncate(3 << 30)
     Path("trace.toml").write_text(
-        f'compare = ["reno"]\n[path]\ntrace = "{file}"\nrtt = "20 ms"\n', encoding="utf-8"
+        f'compare = ["reno"]\n[path]\ndeliveries = "{file}"\nrtt = "20 ms"\n', encoding="utf-8"
     )
     for arguments in (
         ["run", file],
         ["agree", "--grid", file if "/" in file else f"./{file}"],
         ["run", "trace.toml"],
-        ["trace", "flows", file, "--out", "flows.parquet"],
+        ["flows", file, "--out", "flows.parquet"],
     ):
         done = command(*arguments)
         assert (done.returncode, done.stdout) == (_common.MISTAKE, ""), arguments
@@ -300,14 +300,16 @@ def test_a_strangers_scenario_does_not_quote_other_files(in_empty_folder: Path) 
     Path("secret").write_text("1\nhidden:x:0\n", encoding="utf-8")
     Path("stranger").mkdir()
     Path("stranger/link").symlink_to(Path("secret").absolute())
-    path = 'rtt = "20 ms"\npath.trace = '
+    path = 'rtt = "20 ms"\npath.deliveries = '
     for name in ("../secret", "link", str(Path("secret").absolute())):
         Path("stranger/s.toml").write_text(f'compare = ["reno"]\npath.{path}"{name}"\n', encoding="utf-8")
         grid = f'[[cells]]\nname = "a"\ncontroller = "reno"\n{path}"{name}"\n'
         Path("stranger/g.toml").write_text(grid, encoding="utf-8")
         for arguments in (["run", "stranger/s.toml"], ["agree", "--grid", "stranger/g.toml"]):
             done = CliRunner().invoke(cli.app, arguments)
-            expect_one_sentence(done.exit_code, done.stdout, done.stderr, "trace", "line 2 is not a time")
+            expect_one_sentence(
+                done.exit_code, done.stdout, done.stderr, "deliveries", "line 2 is not a time"
+            )
             assert "hidden" not in done.stderr
 
 

@@ -5,7 +5,6 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-import fullpipe as fp
 from conftest import SCENARIOS, command
 from fullpipe import _native
 from fullpipe.ask.arrivals import flow_list, synthetic
@@ -145,10 +144,3 @@ def test_a_table_is_read_as_polars_reads_it(tmp_path: Path) -> None:
     frame = synthetic.draw(flows=300, seconds=1.0, seed=1)
     flow_list.write(frame, path)
     assert flow_list.read(path).equals(pl.read_parquet(path))
-
-
-def test_the_former_names_of_recordings_still_work() -> None:
-    assert fp.read_trace(RECORDING).equals(fp.read_recording(RECORDING))
-    assert "`read_recording`, which replaces it" in str(fp.read_trace.__doc__)
-    assert fp.TraceError is fp.RecordingError
-    assert not {"read_trace", "TraceError"} & {*dir(fp), *fp.__all__}

@@ -211,7 +211,7 @@ def test_every_parameter_that_is_a_path_is_read_alike() -> None:
         (("study", "claims", "--gallery"), "--gallery"),
         (("agree", "--grid"), "--grid"),
         (("agree", "--grid", "grid.toml", "--write-table"), "--write-table"),
-        (("shell", "--rtt", "1 ms", "--trace"), "--trace"),
+        (("shell", "--rtt", "1 ms", "--deliveries"), "--deliveries"),
         (("deliveries", "--mean", "1mbit", "--out"), "--out"),
         (("run",), "SCENARIO"),
     ],

@@ -79,7 +79,6 @@ VALUES: dict[str, list[Any]] = {
     "tcp_memory": ["linux", "ubuntu-18.10"],
     "tcp_rmem": [["4096", "20000", "60000"]],
     "tcp_wmem": [["4096", "20000", "60000"]],
-    "trace": ["slow.trace"],
     "transfers.pause": ["70 ms"],
     "unit": ["burst"],
     "video.buffer": ["600 ms"],

@@ -55,17 +55,8 @@ def test_every_option_applies_to_both_directions(resolved: Callable[..., Directi
         assert path[way]["delay"]["delay_ns"]["initial"] == 50_000_000
 
 
-def test_the_former_name_of_an_option_is_not_suggested() -> None:
-    done = CliRunner().invoke(cli.app, ["shell", "--trac", "x"])
-    assert done.exit_code == 2
-    assert "No such option: --trac" in done.stderr and "--trace" not in done.stderr
-
-
-@pytest.mark.parametrize("option", ["--deliveries", "--trace"])
-def test_a_delivery_trace_applies_to_both_directions(
-    resolved: Callable[..., Directions], option: str
-) -> None:
-    path = resolved(option, "slow.trace")
+def test_a_delivery_trace_applies_to_both_directions(resolved: Callable[..., Directions]) -> None:
+    path = resolved("--deliveries", "slow.trace")
     for way in ("up", "down"):
         assert path[way]["delivery_trace"]["opportunities_ms"] == [10]
         # 1 bdp: 1.2 Mbit/s for 100 ms.
@@ -224,7 +215,6 @@ MISTAKES = {
     "no rate": ((*RTT,), "--rate", "add --rate"),
     "a rate for one direction": ((*RTT, "--up-rate", "1mbit"), "--down-rate", "add --rate"),
     "rate and trace": (("--deliveries", "x", *PATH), "--deliveries", "cannot be used with --rate"),
-    "two names of one option": ((*RTT, "--deliveries", "x", "--trace", "y"), "--trace", "old name"),
     "a bad rate": (("--rate", "5 parsecs", *RTT), "--rate", 'write --rate "100 Mbit/s"'),
     "a bad rate of one direction": ((*PATH, "--down-rate", "5 parsecs"), "--down-rate", "parsecs"),
     "a bad loss of one direction": ((*PATH, "--up-loss", "150 %"), "--up-loss", "150"),

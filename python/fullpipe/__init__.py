@@ -97,9 +97,6 @@ _HOME = {
     "ScenarioError": "fullpipe._native",
     "RecordingError": "fullpipe._native",
     "WorldError": "fullpipe._native",
-    # Former names, which are not in `__all__`: `read_recording` and `RecordingError` replace them.
-    "read_trace": "fullpipe.judge.recordings",
-    "TraceError": "fullpipe._native",
 }
 
 

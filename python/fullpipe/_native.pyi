@@ -23,7 +23,6 @@ __all__ = [
     "Simulation",
     "StateChange",
     "TailRepair",
-    "TraceError",
     "TransmitStart",
     "Undo",
     "WindowUnused",
@@ -74,9 +73,6 @@ class WorldError(RuntimeError):
 
 class RecordingError(ValueError):
     """A file is no recording, packet capture or Parquet file that can be read. `str()` says what is wrong."""
-
-TraceError = RecordingError
-"""The former name of `RecordingError`, which replaces it."""
 
 class ControllerError(RuntimeError):
     """A controller of the user's own raised an exception, which is the `__cause__`."""

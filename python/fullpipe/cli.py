@@ -146,16 +146,6 @@ class _Group(TyperGroup):
         with streams.own_text():
             super().format_help(ctx, formatter)
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Finds the command. A typing mistake is never taken for a former name, which is hidden."""
-        everything = self.commands
-        if args[0] not in everything:
-            self.commands = {name: one for name, one in everything.items() if not one.hidden}
-        try:
-            return super().resolve_command(ctx, args)
-        finally:
-            self.commands = everything
-
 
 class _Commands(_Group):
     """The commands, with every expected error as one sentence on stderr and an exit code."""
@@ -231,18 +221,6 @@ app = typer.Typer(
 )
 
 
-def _former_names() -> typer.Typer:
-    """`fullpipe trace generate` and `fullpipe trace flows`, which older versions had."""
-    former = typer.Typer(
-        no_args_is_help=True,
-        help="Former names: `fullpipe deliveries` and `fullpipe flows` replace these commands.",
-    )
-    said = "Former name of `fullpipe {}`, which replaces this command."
-    former.command("generate", help=said.format("deliveries"))(deliveries.deliveries)
-    former.command("flows", help=said.format("flows"))(flows.flows)
-    return former
-
-
 def _print_version(wanted: bool) -> None:
     if wanted:
         from fullpipe import _native
@@ -273,7 +251,6 @@ app.command()(conform.conform)
 app.command()(replay.replay)
 app.command()(deliveries.deliveries)
 app.command()(flows.flows)
-app.add_typer(_former_names(), name="trace", hidden=True)
 app.command()(available.controllers)
 app.command()(available.queues)
 app.command()(available.schema)

@@ -109,7 +109,7 @@ impl LinuxQueue {
             return Err(unsupported(
                 "path",
                 "begins with something else than a link",
-                "remove path.before and path.trace",
+                "remove path.before and path.deliveries",
             ));
         };
         if !rate_bps.changes.is_empty() {

@@ -429,8 +429,6 @@ mod _native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        // The former name of the class.
-        module.add("TraceError", module.py().get_type::<RecordingError>())?;
         crate::errors::give_attributes(module.py())
     }
 }

@@ -131,16 +131,13 @@ impl<'de> Deserialize<'de> for Compared {
 /// The path that all flows share: its bottleneck, its delay, and its other elements.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(extend("oneOf" = [{ "required": ["rate"] }, { "required": ["deliveries"] }, { "required": ["trace"] }]))]
+#[schemars(extend("oneOf" = [{ "required": ["rate"] }, { "required": ["deliveries"] }]))]
 pub struct PathDocument {
     /// Rate of the bottleneck, headers from IP upwards counted. Either this or `deliveries`.
     pub rate: Option<Said<Rate>>,
     /// File with a Mahimahi delivery trace that the bottleneck follows: one integer millisecond a line, one opportunity
     /// of 1500 bytes each. Relative to the scenario's folder. A "bdp" is then the file's mean rate times `rtt`.
     pub deliveries: Option<String>,
-    /// The former name of `deliveries`.
-    #[schemars(extend("deprecated" = true))]
-    pub trace: Option<String>,
     /// Makes the bottleneck a token bucket of this depth (tc-tbf with `rate`): packets leave at once while tokens last. At most
     /// 2^32 - 1 bytes, as in tc.
     pub burst: Option<Said<Size>>,
@@ -191,19 +188,12 @@ pub enum Router {
 /// The path back. Without `rate` and `deliveries` it has no link; it always has the other half of the round-trip time.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(extend("not" = { "anyOf": [
-    { "required": ["rate", "deliveries"] },
-    { "required": ["rate", "trace"] },
-    { "required": ["deliveries", "trace"] },
-] }))]
+#[schemars(extend("not" = { "required": ["rate", "deliveries"] }))]
 pub struct ReverseDocument {
     /// Rate of a link on the way back. Default: unlimited.
     pub rate: Option<Said<Rate>>,
     /// File with a Mahimahi delivery trace that a link on the way back follows. Instead of `rate`.
     pub deliveries: Option<String>,
-    /// The former name of `deliveries`.
-    #[schemars(extend("deprecated" = true))]
-    pub trace: Option<String>,
     /// What fits into the queue in front of that link; a "bdp" is this `rate`, or the delivery trace's mean rate, times
     /// `rtt`. Default: 1000 packets, as in Linux.
     pub buffer: Option<Said<Size>>,

@@ -65,10 +65,8 @@ pub enum Element {
         /// Name in records. Default: the kind, numbered.
         name: Option<String>,
         /// The file, relative to the scenario's folder.
+        #[schemars(required)]
         deliveries: Option<String>,
-        /// The former name of `deliveries`.
-        #[schemars(extend("deprecated" = true))]
-        trace: Option<String>,
         /// What fits into its queue; a "bdp" is the file's mean rate times the path's `rtt`.
         #[schemars(required)]
         buffer: Option<Said<Size>>,
@@ -247,9 +245,10 @@ impl Element {
                     rate_bps: Schedule { initial, changes },
                 }
             }
-            Element::DeliveryTrace { name, deliveries: file, trace, buffer, queue, unit } => {
-                let Some((field, file)) = read::deliveries(field, file, trace)? else {
-                    let error = ScenarioError::missing(&at("deliveries"));
+            Element::DeliveryTrace { name, deliveries: file, buffer, queue, unit } => {
+                let field = at("deliveries");
+                let Some(file) = file else {
+                    let error = ScenarioError::missing(&field);
                     return Err(error.expected("a file").write("\"my.deliveries\""));
                 };
                 let (opportunities_ms, rate) = builder.deliveries(&field, file)?;

@@ -224,10 +224,9 @@ def path_document(
     buffer: Amount | None = None,
     queue: str | None = None,
     loss: Amount | None = None,
-    trace: str | None = None,
 ) -> dict[str, Any]:
     """The `path` table of a document; None leaves a key at its default."""
-    said = {"rate": rate, "rtt": rtt, "buffer": buffer, "queue": queue, "loss": loss, "trace": trace}
+    said = {"rate": rate, "rtt": rtt, "buffer": buffer, "queue": queue, "loss": loss}
     return {"path": {key: value for key, value in said.items() if value is not None}}
 
 

@@ -16,8 +16,6 @@ _EXPECTED = (
 
 def sentence(error: Any, words: Sequence[str]) -> str:
     """The message of a usage error, without the place of its help. `words` are what was typed."""
-    if getattr(error, "possibilities", None):
-        error.possibilities = [one for one in error.possibilities if one not in _hidden(error)]
     message = str(error.format_message()).strip().rstrip(".")
     if not message:
         return "a command is missing"
@@ -30,13 +28,6 @@ def sentence(error: Any, words: Sequence[str]) -> str:
             typed = f"{name} {json.dumps(given, ensure_ascii=False)}" if given is not None else name
             return f"{typed} cannot be used; expected {match.expand(expected)}"
     return message.replace(". Did you mean", "; did you mean")
-
-
-def _hidden(error: Any) -> set[str]:
-    """The options of the command that its help does not show: former names."""
-    command = getattr(getattr(error, "ctx", None), "command", None)
-    params = getattr(command, "params", ())
-    return {name for one in params if getattr(one, "hidden", False) for name in one.opts}
 
 
 def _given(words: Sequence[str], options: Sequence[str]) -> str | None:

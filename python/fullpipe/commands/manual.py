@@ -81,14 +81,12 @@ def _named(group: Any, words: Sequence[str]) -> bool:
 
 
 def _commands(command: Any, context: Any) -> Iterator[tuple[Any, Any]]:
-    """Every command that does something, with its context, in the order of the help; no former names."""
+    """Every command that does something, with its context, in the order of the help."""
     children = getattr(command, "commands", None)
     if children is None:
         yield command, context
         return
     for name, child in children.items():
-        if child.hidden:
-            continue
         yield from _commands(child, typer.Context(child, info_name=name, parent=context))
 
 

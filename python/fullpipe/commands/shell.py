@@ -29,7 +29,6 @@ def _option(
     *,
     file: bool = False,
     default: str | bool = False,
-    hidden: bool = False,
     complete: Callable[[str], list[str]] | None = None,
 ) -> typer.models.OptionInfo:
     option: typer.models.OptionInfo = typer.Option(
@@ -38,7 +37,6 @@ def _option(
         rich_help_panel=panel,
         metavar="FILE" if file else None,
         parser=path_text if file else None,
-        hidden=hidden,
         show_default=default,
         autocompletion=complete,
     )
@@ -106,9 +104,6 @@ def shell(
     deliveries: Annotated[
         str | None,
         _option("deliveries", "Mahimahi delivery trace to follow instead of a rate.", _BOTH, file=True),
-    ] = None,
-    trace: Annotated[
-        str | None, _option("trace", "Old name of --deliveries.", _BOTH, file=True, hidden=True)
     ] = None,
     buffer: Annotated[
         str | None,
@@ -178,14 +173,10 @@ def shell(
 
     fullpipe shell --rate 10mbit --rtt 80ms --server 'iperf3 -s' -- sh -c 'iperf3 -c $FULLPIPE_SERVER'
     """
-    from fullpipe.errors import unfit
-
-    if trace is not None and deliveries is not None:
-        raise unfit("--trace", "is the old name of --deliveries", "remove --trace")
     both = _Direction(
         "",
         rate,
-        deliveries if deliveries is not None else trace,
+        deliveries,
         buffer,
         queue,
         loss,
@@ -313,7 +304,7 @@ def _from_file(file: Path, paths: list[dict[str, str]], given: dict[str, str]) -
 
 def _replaced(way: dict[str, Any], options: dict[str, str]) -> dict[str, Any]:
     """A direction of a file with options: a rate replaces deliveries, and deliveries replace a rate."""
-    links = ("rate", "deliveries", "trace")
+    links = ("rate", "deliveries")
     kept = {key: value for key, value in way.items() if not (key in links and set(links) & set(options))}
     if "deliveries" in options:
         # Relative to the working directory, not to the file.

@@ -31,11 +31,6 @@ def read_recording(path: str | Path) -> "pl.DataFrame":
     return parquet.read(path)
 
 
-def read_trace(path: str | Path) -> "pl.DataFrame":
-    """The former name of `read_recording`, which replaces it."""
-    return read_recording(path)
-
-
 @dataclass(frozen=True)
 class Recording:
     """A recording: its file, and a summary."""

@@ -176,7 +176,7 @@ def _path(path: dict[str, Any]) -> str:
         "loss": "loss {}",
     }
     plain = {key: value for key, value in path.items() if not isinstance(value, (dict, list))}
-    if (file := plain.pop("deliveries", plain.pop("trace", None))) is not None:
+    if (file := plain.pop("deliveries", None)) is not None:
         plain["deliveries"] = Path(str(file)).name
     said = [word.format(_plain(plain.pop(key))) for key, word in words.items() if key in plain]
     said += [f"{key.replace('_', ' ')} {_plain(value)}" for key, value in plain.items()]

@@ -73,7 +73,7 @@ impl<'a> Way<'a> {
     /// Acknowledgements leave one by one.
     fn reverse(path: &'a ReverseDocument, spec: &'a Spec) -> Way<'a> {
         let has_loss = path.loss.is_some() || path.changes.iter().any(|change| change.loss.is_some());
-        let has_link = path.rate.is_some() || path.deliveries.is_some() || path.trace.is_some();
+        let has_link = path.rate.is_some() || path.deliveries.is_some();
         Way {
             field: "path.reverse",
             elements: &spec.reverse,

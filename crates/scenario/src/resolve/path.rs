@@ -117,7 +117,7 @@ impl Builder<'_> {
         let sizes = self.counting(router::counted(document));
         let (buffer, unit) = (document.buffer.as_ref(), router::unit(document));
         let queue = |rate| sizes.queue(&at, buffer, &document.queue, unit, rate);
-        let deliveries = deliveries("path", &document.deliveries, &document.trace)?;
+        let deliveries = document.deliveries.as_deref().map(|file| (at("deliveries"), file));
         if let Some(router) = document.router {
             router::check(router, document)?;
         }
@@ -212,8 +212,8 @@ impl Builder<'_> {
         let queue = |builder: &Self, rate| {
             builder.sizes().queue(&at, Some(&buffer), &document.queue, document.unit, rate)
         };
-        match (&document.rate, deliveries("path.reverse", &document.deliveries, &document.trace)?) {
-            (Some(_), Some((field, file))) => Err(with_a_rate(&field, file)),
+        match (&document.rate, document.deliveries.as_deref()) {
+            (Some(_), Some(file)) => Err(with_a_rate(&at("deliveries"), file)),
             (Some(_), None) => {
                 let initial = rate("path.reverse.rate", &document.rate)?;
                 let rate_bps = Schedule { initial, changes };
@@ -222,8 +222,8 @@ impl Builder<'_> {
             (None, Some(_)) if !changes.is_empty() => {
                 Err(fixed_rate("path.reverse.changes", "a delivery trace", "loss", "deliveries"))
             }
-            (None, Some((field, file))) => {
-                let (opportunities_ms, mean) = self.deliveries(&field, file)?;
+            (None, Some(file)) => {
+                let (opportunities_ms, mean) = self.deliveries(&at("deliveries"), file)?;
                 Ok(Some(ElementConfig::DeliveryTrace { name, opportunities_ms, queue: queue(self, mean)? }))
             }
             (None, None) if document.buffer.is_some() || document.queue.is_some() || !changes.is_empty() => {
@@ -427,25 +427,6 @@ fn fixed_rate(field: &str, what: &str, changeable: &str, with: &str) -> Scenario
     ScenarioError::new(field, "rate", format!("cannot change {what}"))
         .expected(format!("changes of {changeable} only, together with {with}"))
         .fix("remove the changes of rate")
-}
-
-/// The file of a delivery trace, with the key that names it: `deliveries`, or its former name `trace`.
-pub(crate) fn deliveries<'a>(
-    table: &str,
-    deliveries: &'a Option<String>,
-    trace: &'a Option<String>,
-) -> Result<Option<(String, &'a str)>, ScenarioError> {
-    let at = |key: &str| format!("{table}.{key}");
-    match (deliveries, trace) {
-        (Some(_), Some(trace)) => {
-            Err(ScenarioError::new(&at("trace"), trace, "is given together with deliveries")
-                .expected("one of the two, which mean the same")
-                .fix("remove trace"))
-        }
-        (Some(file), None) => Ok(Some((at("deliveries"), file))),
-        (None, Some(file)) => Ok(Some((at("trace"), file))),
-        (None, None) => Ok(None),
-    }
 }
 
 /// Reads one value of a change, if it is given.

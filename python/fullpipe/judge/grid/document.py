@@ -356,7 +356,7 @@ def _with_whole_paths(value: Any, base: Path) -> Any:
         return value
     return {
         key: str((base / one).absolute())
-        if key in ("deliveries", "trace") and isinstance(one, str)
+        if key == "deliveries" and isinstance(one, str)
         else _with_whole_paths(one, base)
         for key, one in value.items()
     }

@@ -21,7 +21,7 @@ pub(super) fn counted(document: &PathDocument) -> Counted {
 pub(super) fn check(Router::Tbf: Router, document: &PathDocument) -> Result<(), ScenarioError> {
     const FIELD: &str = "path.router";
     let with = |problem: &str| ScenarioError::new(FIELD, "tbf", problem);
-    if document.deliveries.is_some() || document.trace.is_some() {
+    if document.deliveries.is_some() {
         return Err(with("is given together with deliveries")
             .expected("router together with rate, burst and buffer")
             .fix("remove router"));

@@ -184,18 +184,6 @@ fn all_traces_together_are_bounded() {
 }
 
 #[test]
-fn the_former_key_is_read_and_named_in_errors() {
-    let folder = Folder::new("former-key");
-    let former = DELIVERIES.replace("deliveries = ", "trace = ");
-    let resolved = |text: &str| resolve(text, Format::Toml, Some(&folder.0));
-    assert_all(&resolved(&former).unwrap_err().to_string(), &["path.trace: ", "cannot be read"]);
-    folder.write("t.deliveries", b"1\n2\n");
-    assert_eq!(resolved(&former).unwrap(), resolved(DELIVERIES).unwrap());
-    let both = DELIVERIES.replace("rtt", "trace = \"t.deliveries\"\nrtt");
-    assert_all(&resolved(&both).unwrap_err().to_string(), &["path.trace", "together with deliveries"]);
-}
-
-#[test]
 fn a_file_of_another_kind_is_named_with_what_takes_it() {
     let folder = Folder::new("other-kind");
     folder.write("t.deliveries", b"\xd4\xc3\xb2\xa1\x02\0\x04\0");
