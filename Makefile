@@ -46,6 +46,9 @@ SOURCES := Cargo.toml Cargo.lock pyproject.toml \
 	$(shell find crates -type d -name target -prune -o \( -name '*.rs' -o -name '*.[ch]' -o -name Cargo.toml \) -print) \
 	$(shell find python -type f ! -name '*.pyc' ! -name '*.so' ! -name 'vega-*.js' ! -name 'THIRD-PARTY-NOTICES.txt')
 
+# When a step of `make test` began.
+BEGUN = @echo "== $@ ($$(date -u +%H:%M:%S))"
+
 # Makes cargo and pip build for the same interpreter, and puts maturin on the path.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
@@ -66,12 +69,14 @@ lint: lint-rust lint-python lint-citations
 
 # Clippy's lint `incompatible_msrv` compares what our crates call of the standard library with their `rust-version`.
 lint-rust: $(TOOLS)
+	$(BEGUN)
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --locked $(addprefix -p ,$(CRATES))
 
 # The last line checks the hand-written stubs of the native module against the module.
 lint-python: $(DEV)
+	$(BEGUN)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -83,20 +88,24 @@ lint-citations: $(TOOLS)
 
 # In the dev profile, for its overflow checks and debug assertions.
 test-rust: $(TOOLS)
+	$(BEGUN)
 	cargo test --workspace --locked
 
 # The controllers must build without std and without an allocator, the driver for QUIC stacks without std.
 test-no-std: $(TOOLS)
+	$(BEGUN)
 	cargo build --manifest-path crates/cc/tests/no_std/Cargo.toml --target-dir $(CARGO_TARGET)/no-std
 	cargo build --manifest-path quic/driver/tests/no_std/Cargo.toml --target-dir $(CARGO_TARGET)/no-std
 
 # BBRv3 must compile to what BPF has: no product of 128 bits, no float, no signed division, no loop, no panic.
 test-bpf: $(TOOLS)
+	$(BEGUN)
 	$(BIN)/python crates/cc/tests/bpf/check.py --target-dir $(CARGO_TARGET)/bpf
 	$(BIN)/python crates/cc/tests/bpf/check.py --target-dir $(CARGO_TARGET)/bpf --mistakes
 
 # Tests of the kernel world have the machine for themselves; the others share its cores.
 test-python: $(DEV)
+	$(BEGUN)
 	$(BIN)/python -m pytest --numprocesses logical --dist worksteal -m "not kernel"
 	$(BIN)/python -m pytest -m kernel
 
