@@ -398,3 +398,21 @@ def test_a_defect_has_an_exit_code_of_its_own() -> None:
 def test_an_absurd_width_of_the_terminal_does_not_hang() -> None:
     done = command("--help", COLUMNS="99999999")
     assert done.returncode == 0 and "compare" in done.stdout
+
+
+@pytest.mark.parametrize("words", [["study"], ["study", "run", "queue16.fig4", "--quick"]], ids=" ".join)
+def test_a_command_that_is_not_installed_says_how_to_install_it(words: list[str], tmp_path: Path) -> None:
+    """As where only the core is: no installed package offers any command."""
+    without = (
+        "from importlib import metadata\n"
+        "metadata.entry_points = lambda **_: ()\n"
+        "from fullpipe.__main__ import main\n"
+        "main()\n"
+    )
+    (tmp_path / "without.py").write_text(without, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, tmp_path / "without.py", *words], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.startswith("fullpipe: the command study is not installed; install the package")
+    assert len(done.stderr.splitlines()) == 1

@@ -263,8 +263,8 @@ def test_panels_with_different_names_share_one_set_of_colours() -> None:
 
 
 def test_heat_maps_and_trees_have_the_controllers_colours() -> None:
-    from fullpipe.studies.imc19 import _draw, _heat
-    from fullpipe.studies.imc19._tree import CLASSES
+    from fullpipe_studies.papers.imc19 import _draw, _heat
+    from fullpipe_studies.papers.imc19._tree import CLASSES
 
     assert {name: _draw._COLOUR[name] for name in CLASSES} == {
         "BBR": theme.CONTROLLER["bbr1"],

@@ -1,6 +1,7 @@
 """Python's rooms: each imports only from earlier ones, also inside functions and for types."""
 
 import ast
+import re
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent / "python" / "fullpipe"
@@ -17,7 +18,6 @@ ROOMS = (
     "sweeps",
     "judge",
     "show",
-    "studies",
     "api",
     "simulation",
     "conformance",
@@ -78,3 +78,16 @@ def test_no_room_below_the_interface_uses_the_package_itself() -> None:
         if other and room(other) not in ROOMS and other not in allowed and not other.startswith("_native.")
     ]
     assert not outside, "\n".join(outside)
+
+
+def test_the_core_does_not_know_the_packages_beside_it() -> None:
+    """It finds what they offer by entry points. One sentence tells how to install what is missing."""
+    name = re.compile(r"fullpipe[_-](?:studies|gym)")
+    naming = [
+        f"{path.relative_to(PACKAGE)}: {line.strip()}"
+        for path in sorted(PACKAGE.parent.rglob("*"))
+        if path.is_file() and path.suffix in {".py", ".pyi", ".md", ".html", ".css", ".toml"}
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if name.search(line)
+    ]
+    assert len(naming) == 1 and "not installed; install the package" in naming[0], naming

@@ -7,7 +7,7 @@ import pytest
 
 from fullpipe.ask.scenario import from_document
 from fullpipe.results.runs import Run
-from fullpipe.studies import sharing
+from fullpipe_studies import sharing
 
 
 def run(delivered: dict[str, list[float]]) -> Run:

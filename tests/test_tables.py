@@ -11,14 +11,13 @@ from rich.console import Console
 import fullpipe as fp
 from fullpipe import api
 from fullpipe.ask.scenario import Scenario
-from fullpipe.commands import study
 from fullpipe.judge import doctor
 from fullpipe.judge.agreement import Agreement, Check
 from fullpipe.show import tables
 from fullpipe.show.fitting import Either, Fitting
 from fullpipe.show.results import Results
-from fullpipe.studies import catalogue
-from fullpipe.studies import tables as study_tables
+from fullpipe_studies import catalogue, command
+from fullpipe_studies import tables as study_tables
 
 WIDTHS = (60, 80, 100, 160, 250)
 
@@ -83,7 +82,7 @@ def test_tables_of_words_wrap_at_spaces(width: int) -> None:
     check_whole(tables.diagnosis(doctor.requirements()), width)
     check_whole(tables.controllers(api.controllers()), width)
     everything = catalogue.everything()
-    rows = [study._row(one, catalogue.built(one.id), None, timed=False) for one in everything]
+    rows = [command._row(one, catalogue.built(one.id), None, timed=False) for one in everything]
     check_whole(study_tables.claims(rows), width)
     for row in rows:
         for one in row["worlds"].values():  # type: ignore[attr-defined]

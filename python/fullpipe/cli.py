@@ -34,8 +34,7 @@ from fullpipe.commands import (
     shell,
 )
 from fullpipe.commands._common import WORLDS, complain
-from fullpipe.commands.study import app as study
-from fullpipe.system import provenance, streams
+from fullpipe.system import plugs, provenance, streams
 from fullpipe.system.words import capitalised
 from fullpipe.text import shown
 from fullpipe.worlds import registry
@@ -243,6 +242,39 @@ def _former_names() -> typer.Typer:
     return former
 
 
+# The entry points of packages that have commands, and those of our own packages that may be missing.
+GROUP = "fullpipe.commands"
+_ELSEWHERE = {
+    "study": (
+        "Reproduce the papers' figures and tables; not installed.",
+        "the command study is not installed; install the package fullpipe-studies, "
+        "in a checkout by `pip install ./packages/studies`",
+    )
+}
+
+
+def _add_installed() -> None:
+    """Adds the commands of installed packages; what cannot be used says why when it is called."""
+    found, broken = plugs.parts(GROUP)
+    for name, commands in found.items():
+        app.add_typer(commands, name=name)
+    for name, (text, sentence) in _ELSEWHERE.items():
+        if name not in found and name not in broken:
+            _add_missing(name, text, sentence)
+    for name, reason in broken.items():
+        _add_missing(name, "Not usable.", f"the command {name} cannot be used: {reason}")
+
+
+def _add_missing(name: str, text: str, sentence: str) -> None:
+    """A command that takes anything and says why it does nothing."""
+
+    def command() -> None:
+        raise typer.Exit(complain(sentence))
+
+    anything = {"allow_extra_args": True, "ignore_unknown_options": True}
+    app.command(name, help=text, context_settings=anything)(command)
+
+
 def _print_version(wanted: bool) -> None:
     if wanted:
         from fullpipe import _native
@@ -268,7 +300,7 @@ app.command(help=agree.HELP)(agree.agree)
 app.command()(lab.lab)
 app.command(context_settings={"allow_interspersed_args": False})(shell.shell)
 app.add_typer(kernel.app, name="kernel")
-app.add_typer(study, name="study")
+_add_installed()
 app.command()(conform.conform)
 app.command()(replay.replay)
 app.command()(deliveries.deliveries)

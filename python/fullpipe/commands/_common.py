@@ -15,6 +15,7 @@ from fullpipe.text import MOST_SENTENCE, lines, shown
 from fullpipe.worlds import registry
 
 if TYPE_CHECKING:
+    from fullpipe.engines import Engine
     from fullpipe.show.results import Results
     from fullpipe.show.screen import Screen
     from fullpipe.show.watching import Watching
@@ -161,6 +162,25 @@ Candidates = Annotated[
     ),
 ]
 Goal = Annotated[str, typer.Option("--for", help="What counts: throughput, delay, balance or neighbours.")]
+
+
+def engine_of(name: str, address: str | None, worlds: "Sequence[str]") -> "Engine | None":
+    """The engine that was asked for; None for the local one."""
+    from fullpipe.errors import mistake
+
+    if name == "local":
+        if address is not None:
+            raise mistake("ray-address", address, "an engine that uses it", "add --engine ray")
+        return None
+    if name != "ray":
+        raise mistake("engine", name, "local or ray", "name one of the two")
+    for world in map(registry.named, worlds):
+        if not world.on_clusters:
+            fix = f"run the {world.place} with --engine local"
+            raise mistake("engine", name, "a world that runs on clusters", fix)
+    from fullpipe.engines.ray import Ray
+
+    return Ray(address)
 
 
 def complain(sentence: str) -> int:

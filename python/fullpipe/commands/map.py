@@ -17,6 +17,7 @@ from fullpipe.commands._common import (
     Queue,
     check_folder,
     console,
+    engine_of,
     results_folder,
     say,
 )
@@ -67,7 +68,6 @@ def map_(
     """Draw which congestion control is best where, over two quantities of the path."""
     from fullpipe.advisor import Question, page, question
     from fullpipe.advisor import map as maps
-    from fullpipe.commands.study import engine_of
     from fullpipe.show.watched import Watched
     from fullpipe.sweeps.store import Store
     from fullpipe.system import files

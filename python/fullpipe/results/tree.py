@@ -1,6 +1,6 @@
 """Decision trees as data: nodes with a condition or a decision, and their rules as text.
 
-What fits them is scikit-learn, which is in the extra `studies`.
+What fits them is scikit-learn, which is in the extra `map`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -10,10 +10,25 @@ from fullpipe.text import MOST_SENTENCE, shown
 
 def load(group: str, register: Callable[[Any], None]) -> dict[str, str]:
     """Registers what packages offer in a group; returns why some of it cannot be used, by its name."""
+    return _each(group, lambda point: register(point.load()))
+
+
+def parts(group: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """What packages offer in a group, by its name, and why some of it cannot be used."""
+    found: dict[str, Any] = {}
+
+    def keep(point: metadata.EntryPoint) -> None:
+        found[point.name] = point.load()
+
+    broken = _each(group, keep)
+    return found, broken
+
+
+def _each(group: str, use: Callable[[metadata.EntryPoint], None]) -> dict[str, str]:
     broken: dict[str, str] = {}
     for point in sorted(metadata.entry_points(group=group), key=lambda one: one.name):
         try:
-            register(point.load())
+            use(point)
         # A package of somebody else may fail in any way, which must not hinder the rest.
         except BaseException as error:
             if is_interrupt(error):
