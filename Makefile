@@ -25,8 +25,10 @@ BIN := $(VENV)/bin
 CARGO_TARGET := $(or $(CARGO_TARGET_DIR),target)
 PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --quiet
 
-# The packages beside the core, which need no compiler.
+# The packages beside the core, which need no compiler. The second one needs packages that only those have who check it, or install
+# it themselves.
 PACKAGES := ./packages/studies
+DEV_PACKAGES := ./packages/gym
 
 # Each stamp is newer than everything it depends on, so that a second call does nothing.
 TOOLS := $(VENV)/.stamp-tools
@@ -249,5 +251,5 @@ $(PACKAGE): $(TOOLS) $(SOURCES) requirements/studies.txt
 $(DEV): $(TOOLS) $(SOURCES) requirements/dev.txt
 	@echo "Compiling and installing Fullpipe with the tools that check it; the first time takes about five minutes"
 	$(PIP_INSTALL) --require-hashes -r requirements/dev.txt
-	$(PIP_INSTALL) --no-deps --no-build-isolation . $(PACKAGES)
+	$(PIP_INSTALL) --no-deps --no-build-isolation . $(PACKAGES) $(DEV_PACKAGES)
 	@touch $(PACKAGE) $@

@@ -22,7 +22,6 @@ ROOMS = (
     "simulation",
     "conformance",
     "advisor",
-    "gym",
     "lab",
     "commands",
     "cli",

@@ -10,8 +10,8 @@ import numpy as np
 
 from fullpipe.ask.scenario import Amount
 from fullpipe.errors import mistake
-from fullpipe.gym.outcome import HISTORY, MEASURES, MOST, Outcome, Reward
 from fullpipe.system.words import joined
+from fullpipe_gym.outcome import HISTORY, MEASURES, MOST, Outcome, Reward
 
 Path: TypeAlias = Mapping[str, Any]
 # Draws the path of an episode.

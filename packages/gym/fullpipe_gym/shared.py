@@ -10,9 +10,9 @@ from pettingzoo import ParallelEnv
 
 from fullpipe.ask.scenario import Amount
 from fullpipe.errors import mistake
-from fullpipe.gym.episode import Episode, number
-from fullpipe.gym.outcome import Reward, reward
-from fullpipe.gym.settings import PATH, Draw, Path, Settings, action_space, observation_space
+from fullpipe_gym.episode import Episode, number
+from fullpipe_gym.outcome import Reward, reward
+from fullpipe_gym.settings import PATH, Draw, Path, Settings, action_space, observation_space
 
 # A step of so many agents still takes less than a second, and an episode begins within a few.
 MOST_FLOWS = 200

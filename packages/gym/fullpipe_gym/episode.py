@@ -15,9 +15,9 @@ from fullpipe.ask.controllers import Controller
 from fullpipe.ask.path_facts import Steps
 from fullpipe.ask.scenario import Amount, from_document
 from fullpipe.errors import mistake
-from fullpipe.gym.outcome import HISTORY, Outcome, between, nothing
-from fullpipe.gym.settings import Settings
 from fullpipe.simulation import Simulation
+from fullpipe_gym.outcome import HISTORY, Outcome, between, nothing
+from fullpipe_gym.settings import Settings
 
 # RFC 6928; the first rate is this window over the RTT of the handshake.
 INITIAL_CWND = 10

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fullpipe.ask.scenario import Amount
-from fullpipe.gym.episode import Episode, number
-from fullpipe.gym.outcome import Reward, reward
-from fullpipe.gym.settings import PATH, Draw, Path, Settings, action_space, observation_space
+from fullpipe_gym.episode import Episode, number
+from fullpipe_gym.outcome import Reward, reward
+from fullpipe_gym.settings import PATH, Draw, Path, Settings, action_space, observation_space
 
 
 class PathEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
