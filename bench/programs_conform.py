@@ -25,12 +25,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fullpipe import _native
+from fullpipe import _native, files
 from fullpipe.conformance.conformity import FAIL, NOT_APPLICABLE, NOT_JUDGED, PASS, Conformity
 from fullpipe.conformance.outside import registry
 from fullpipe.conformance.outside.run import conform_program
 from fullpipe.show.markers import Markers
-from fullpipe.system import files, machine
+from fullpipe.system import machine
 
 MARKERS = Markers("programs")
 QUIC_GO = Path(__file__).resolve().parent / "programs" / "quic-go"

@@ -18,7 +18,7 @@ from conftest import PATH, command
 from fullpipe import cli
 from fullpipe.results.runs import Run
 from fullpipe.system import machine
-from fullpipe.system.words import minutes
+from fullpipe.text import minutes
 from fullpipe.worlds import registry, sim
 from fullpipe.worlds.job import Job, Progress, ignore_progress
 from fullpipe.worlds.world import Stop

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 import fullpipe as fp
+from fullpipe import files
 from fullpipe.errors import OutputError
 from fullpipe.results.runs import Run
 from fullpipe.show.results import Results
-from fullpipe.system import files
 
 
 def names(folder: Path) -> list[str]:

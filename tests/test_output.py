@@ -15,13 +15,12 @@ from typer.testing import CliRunner
 
 import fullpipe as fp
 from conftest import PATH, answer_for_the_kernel, command
-from fullpipe import _native, cli
+from fullpipe import _native, cli, files
 from fullpipe.commands import _common
 from fullpipe.judge import emulator_check, recordings
 from fullpipe.results.runs import Run
 from fullpipe.show.grid import write as grid_write
 from fullpipe.show.watched import Watched
-from fullpipe.system import files
 from fullpipe.worlds import kernel
 
 SHORT = (*PATH, "--duration", "300 ms", "--seeds", "1")

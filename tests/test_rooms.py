@@ -10,6 +10,9 @@ PACKAGE = Path(__file__).parent.parent / "python" / "fullpipe"
 ROOMS = (
     "text",
     "errors",
+    "plugins",
+    "files",
+    "reading",
     "system",
     "ask",
     "results",

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from fullpipe import _native
+from fullpipe import _native, files
 from fullpipe.engines import Done
 from fullpipe.engines.local import Local
 from fullpipe.engines.task import Task
@@ -22,7 +22,6 @@ from fullpipe.results.runs import Run
 from fullpipe.sweeps import pack
 from fullpipe.sweeps.store import Place, Store, Stored
 from fullpipe.sweeps.sweep import carry_out
-from fullpipe.system import files
 from fullpipe.worlds import sim
 from fullpipe.worlds.world import Stop
 from sweeping import Scripted, damage, flipped_bits, job, names, tasks, write_old

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fullpipe.show.figures import theme
-from fullpipe.system.words import capitalised
+from fullpipe.text import capitalised
 from fullpipe_studies import catalogue, document, gallery
 from fullpipe_studies.claim import DECIDED
 from fullpipe_studies.document import Change, Line

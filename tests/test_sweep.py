@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from fullpipe import files
 from fullpipe.ask import scenario
 from fullpipe.engines import local as engine_here
 from fullpipe.engines.task import Task
@@ -23,7 +24,6 @@ from fullpipe.sweeps import pack
 from fullpipe.sweeps import store as storing
 from fullpipe.sweeps.store import Store
 from fullpipe.sweeps.sweep import Outcome, Progress, carry_out
-from fullpipe.system import files
 from fullpipe.worlds.job import Job
 from sweeping import Scripted, job, kept_in, logged, names, tasks
 

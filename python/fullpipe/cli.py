@@ -16,6 +16,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from fullpipe import plugins
 from fullpipe.commands import (
     _usage,
     advise,
@@ -34,9 +35,8 @@ from fullpipe.commands import (
     shell,
 )
 from fullpipe.commands._common import WORLDS, complain
-from fullpipe.system import plugs, provenance, streams
-from fullpipe.system.words import capitalised
-from fullpipe.text import shown
+from fullpipe.system import provenance, streams
+from fullpipe.text import capitalised, shown
 from fullpipe.worlds import registry
 
 
@@ -255,7 +255,7 @@ _ELSEWHERE = {
 
 def _add_installed() -> None:
     """Adds the commands of installed packages; what cannot be used says why when it is called."""
-    found, broken = plugs.parts(GROUP)
+    found, broken = plugins.parts(GROUP)
     for name, commands in found.items():
         app.add_typer(commands, name=name)
     for name, (text, sentence) in _ELSEWHERE.items():

@@ -10,7 +10,7 @@ import numpy as np
 
 from fullpipe.ask.scenario import Amount
 from fullpipe.errors import mistake
-from fullpipe.system.words import joined
+from fullpipe.text import joined
 from fullpipe_gym.outcome import HISTORY, MEASURES, MOST, Outcome, Reward
 
 Path: TypeAlias = Mapping[str, Any]

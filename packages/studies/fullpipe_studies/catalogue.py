@@ -10,8 +10,8 @@ from importlib import resources
 from types import ModuleType
 
 import fullpipe_studies
+from fullpipe import plugins
 from fullpipe.errors import mistake, stated
-from fullpipe.system import plugs
 from fullpipe_studies import papers as papers_here
 from fullpipe_studies.claim import Claim, Paper
 
@@ -122,7 +122,7 @@ def register(package: ModuleType | str) -> None:
 @cache
 def load_installed() -> dict[str, str]:
     """Registers the papers of installed packages, once; returns why some cannot be loaded, by entry point."""
-    return plugs.load(GROUP, register)
+    return plugins.load(GROUP, register)
 
 
 @cache

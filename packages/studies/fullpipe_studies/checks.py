@@ -26,7 +26,7 @@ from typing import TypeAlias
 
 from fullpipe.results import statistics
 from fullpipe.results.statistics import Estimate, Modes, estimate, geometric, median
-from fullpipe.system.words import counted
+from fullpipe.text import counted
 
 __all__ = ["estimate", "geometric", "median"]  # The middles that `within` takes.
 

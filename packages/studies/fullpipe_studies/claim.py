@@ -16,7 +16,7 @@ import altair as alt
 import polars as pl
 
 from fullpipe.results.runs import Run
-from fullpipe.system.words import counted, joined
+from fullpipe.text import counted, joined
 from fullpipe.worlds import registry
 from fullpipe_studies.checks import (
     FEWEST,

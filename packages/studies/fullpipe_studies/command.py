@@ -22,7 +22,7 @@ from fullpipe.commands._common import (
     say,
 )
 from fullpipe.commands._holds import STUDY, refuse_others
-from fullpipe.system.words import joined
+from fullpipe.text import joined
 from fullpipe.worlds import registry
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def claims(
     out: OutOfRuns = None,
 ) -> None:
     """Print the verdicts on all claims, in Markdown, from the claims.json of the last runs."""
-    from fullpipe.system import files
+    from fullpipe import files
     from fullpipe_studies import catalogue, document
     from fullpipe_studies import gallery as pictures
 
@@ -253,8 +253,8 @@ _GALLERY = "a gallery that `fullpipe study claims` wrote, or a new file"
 
 def _text(option: str, document: Path | None, expected: str, *, may_be_new: bool) -> str:
     """The text of a former document; empty if it is not there and may be new."""
+    from fullpipe import reading
     from fullpipe.errors import mistake
-    from fullpipe.system import reading
 
     if document is None:
         return ""
@@ -290,9 +290,9 @@ def _carry_out(
     plans: "list[Plan]", study: object, folder: Path, engine: "Engine | None", attempts: int
 ) -> int:
     """Runs a paper's claims, writes them, and returns how many runs failed."""
+    from fullpipe import files
     from fullpipe.show.watched import Watched
     from fullpipe.sweeps.store import Store
-    from fullpipe.system import files
     from fullpipe_studies import run as running
     from fullpipe_studies import write
     from fullpipe_studies.catalogue import Study

@@ -10,8 +10,8 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+from fullpipe import files
 from fullpipe.errors import OutputError
-from fullpipe.system import files
 
 _LENGTH_MS, _PERIOD_MS, _OUTAGE_EVERY_MS, _OUTAGE_MS = 30_000, 7_500, 10_000, 100
 _OPPORTUNITY = 75_000  # Of credit, for 1500 bytes.

@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fullpipe.system.words import capitalised, counted, joined
-from fullpipe.text import cell
+from fullpipe.text import capitalised, cell, counted, joined
 from fullpipe_studies.claim import DECIDED, Verdict, meanings
 
 OLD, KEPT = " †", " ‡"

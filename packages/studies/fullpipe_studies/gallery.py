@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fullpipe import files
 from fullpipe.show.figures import theme
 from fullpipe.show.figures.svg import png as as_png
-from fullpipe.system import files
-from fullpipe.system.words import capitalised
+from fullpipe.text import capitalised
 from fullpipe_studies.catalogue import Built, Study
 from fullpipe_studies.document import Line
 from fullpipe_studies.write import Loaded, loaded

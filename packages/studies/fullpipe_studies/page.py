@@ -6,7 +6,7 @@ from typing import Any
 from fullpipe.show.figures import theme
 from fullpipe.show.page import Heading, figure, page, table, text
 from fullpipe.system.provenance import said_time
-from fullpipe.system.words import capitalised, counted
+from fullpipe.text import capitalised, counted
 from fullpipe.worlds import registry
 from fullpipe_studies import tables
 from fullpipe_studies.catalogue import Study

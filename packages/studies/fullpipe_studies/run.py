@@ -18,7 +18,7 @@ from fullpipe.show.figures.theme import world_title
 from fullpipe.sweeps import sweep
 from fullpipe.sweeps.store import Store, Stored
 from fullpipe.sweeps.sweep import Progress
-from fullpipe.system.words import capitalised, counted, joined, minutes, ran_by
+from fullpipe.text import capitalised, counted, joined, minutes, ran_by
 from fullpipe.worlds import registry
 from fullpipe.worlds.job import Job
 from fullpipe_studies.catalogue import Built

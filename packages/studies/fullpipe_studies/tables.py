@@ -7,7 +7,7 @@ from rich.text import Text
 
 from fullpipe.show.fitting import Fitting
 from fullpipe.show.screen import Screen
-from fullpipe.system.words import minutes
+from fullpipe.text import minutes
 from fullpipe_studies.checks import FEWEST
 from fullpipe_studies.claim import Verdict
 from fullpipe_studies.document import form

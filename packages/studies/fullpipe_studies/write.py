@@ -21,11 +21,10 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from fullpipe import _native
+from fullpipe import _native, files, reading
 from fullpipe.show.figures import theme
 from fullpipe.show.figures.svg import picture
 from fullpipe.show.figures.svg import png as as_png
-from fullpipe.system import files, reading
 from fullpipe_studies import page
 from fullpipe_studies.catalogue import Built, Study
 from fullpipe_studies.checks import Outcome, Over

@@ -20,7 +20,7 @@ from fullpipe.advisor.trials import EXTRAS, Bench
 from fullpipe.engines.local import Local
 from fullpipe.errors import mistake, stated
 from fullpipe.results.statistics import Estimate
-from fullpipe.system.words import joined, minutes
+from fullpipe.text import joined, minutes
 from fullpipe.worlds import registry
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Any
 
 import altair as alt
 
-from fullpipe import _native
+from fullpipe import _native, files
 from fullpipe.advisor.many import Answered, Answers
 from fullpipe.advisor.map import UNCLEAR
 from fullpipe.advisor.question import Numbers, shown
@@ -15,9 +15,8 @@ from fullpipe.show.figures import theme
 from fullpipe.show.figures.svg import picture
 from fullpipe.show.figures.svg import png as as_png
 from fullpipe.show.page import Heading, figure, page, provenance, table, text
-from fullpipe.system import files
 from fullpipe.system import provenance as made
-from fullpipe.system.words import counted, joined
+from fullpipe.text import counted, joined
 
 _WIDTH, _HEIGHT = 520, 380
 _GREY = "#b9bec6"

@@ -5,14 +5,13 @@ from typing import Any
 
 import altair as alt
 
-from fullpipe import _native
+from fullpipe import _native, files
 from fullpipe.advisor import printed
 from fullpipe.advisor.advice import COLUMNS, Advice, path_of
 from fullpipe.show.figures import theme
 from fullpipe.show.figures.offline import OfflineConcatChart
 from fullpipe.show.figures.svg import picture
 from fullpipe.show.page import Heading, figure, page, provenance, table, text
-from fullpipe.system import files
 from fullpipe.system import provenance as made
 
 _WIDTH, _STEP = 480, 34

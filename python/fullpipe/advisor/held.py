@@ -35,6 +35,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fullpipe import files
 from fullpipe.advisor import goals, ranking
 from fullpipe.advisor.advice import path_of
 from fullpipe.advisor.goals import Goal
@@ -47,8 +48,7 @@ from fullpipe.engines.task import Task, check_ready
 from fullpipe.results.statistics import t_quantile
 from fullpipe.sweeps import sweep
 from fullpipe.sweeps.store import Store
-from fullpipe.system import files
-from fullpipe.system.words import counted, minutes
+from fullpipe.text import counted, minutes
 from fullpipe.worlds import registry
 
 CANDIDATES = ("reno", "cubic", "bbr1")

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from fullpipe import files
 from fullpipe.advisor import advice, map, question
 from fullpipe.advisor.advice import Advice, Beginner, Watcher
 from fullpipe.advisor.map import SEEDS, STEPS, DecisionMap
@@ -15,7 +16,6 @@ from fullpipe.errors import mistake, stated
 from fullpipe.sweeps.memory import Memory
 from fullpipe.sweeps.store import Store
 from fullpipe.sweeps.sweep import Progress
-from fullpipe.system import files
 from fullpipe.worlds import registry
 
 # A value with its unit; what is not known exactly is a range: "20..80 ms", or its two ends.

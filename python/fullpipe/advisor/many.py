@@ -18,7 +18,7 @@ from fullpipe.advisor.ranking import FIRST
 from fullpipe.advisor.sources import Path, Paths
 from fullpipe.advisor.trials import Bench
 from fullpipe.errors import mistake, stated
-from fullpipe.system.words import counted, joined
+from fullpipe.text import counted, joined
 from fullpipe.worlds import registry
 
 

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fullpipe import files
 from fullpipe.advisor import goals, ranking
 from fullpipe.advisor import tree as trees
 from fullpipe.advisor.advice import with_candidates
@@ -25,9 +26,8 @@ from fullpipe.errors import SweepError, mistake
 from fullpipe.sweeps import sweep
 from fullpipe.sweeps.store import Store
 from fullpipe.sweeps.sweep import Progress
-from fullpipe.system import files
 from fullpipe.system.limits import MOST_STORED_RUNS
-from fullpipe.system.words import joined
+from fullpipe.text import joined
 from fullpipe.worlds import registry
 
 if TYPE_CHECKING:

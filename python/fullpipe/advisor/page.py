@@ -8,7 +8,7 @@ from typing import Any
 
 import altair as alt
 
-from fullpipe import _native
+from fullpipe import _native, files
 from fullpipe.advisor.map import UNCLEAR, DecisionMap
 from fullpipe.advisor.question import percent
 from fullpipe.advisor.tree import Tree
@@ -19,9 +19,8 @@ from fullpipe.show.figures.offline import OfflineConcatChart
 from fullpipe.show.figures.svg import picture
 from fullpipe.show.figures.svg import png as as_png
 from fullpipe.show.page import Heading, figure, page, provenance, table, text
-from fullpipe.system import files
 from fullpipe.system import provenance as made
-from fullpipe.system.words import counted
+from fullpipe.text import counted
 
 _TITLES = {
     "rate": "Rate",

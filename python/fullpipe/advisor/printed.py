@@ -14,7 +14,7 @@ from fullpipe.advisor.question import SHORT
 from fullpipe.results.statistics import Estimate
 from fullpipe.show.fitting import Fitting
 from fullpipe.show.screen import Screen
-from fullpipe.system.words import counted, joined
+from fullpipe.text import counted, joined
 
 # Of more changes over a range, only the first ones are printed; `to_dict` has all.
 _BOUNDARIES = 8

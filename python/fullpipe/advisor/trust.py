@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from fullpipe.advisor.question import Numbers
-from fullpipe.system.words import joined
+from fullpipe.text import joined
 
 _FILE = Path(__file__).with_name("fidelity.json")
 # Cells farther away than this say little about a path: as far as ten times the rate and the round-trip time.
@@ -145,7 +145,7 @@ def read(page: str, grid: str) -> list[Cell]:
 
 def main(page: str, grid: str) -> None:
     """Writes `fidelity.json`."""
-    from fullpipe.system import files
+    from fullpipe import files
 
     found = read(Path(page).read_text(encoding="utf-8"), grid)
     text = json.dumps([asdict(one) for one in found], indent=1) + "\n"

@@ -33,11 +33,10 @@ from traceback import walk_tb
 from types import ModuleType
 from typing import Any, TypeAlias
 
-from fullpipe import _native
+from fullpipe import _native, plugins
 from fullpipe._native import ControllerError, ScenarioError
 from fullpipe.ask import values
 from fullpipe.errors import mistake
-from fullpipe.system import plugs
 
 # The names under which the native half looks for methods that a class has of its own.
 _METHODS = (
@@ -222,7 +221,7 @@ class Own:
             }
             return flow, self.text, bool(one.paced), one, methods
         except BaseException as error:
-            if plugs.is_interrupt(error):
+            if plugins.is_interrupt(error):
                 raise
             raise _failed(self.text, "__init__", flow, error) from error
 
@@ -234,7 +233,7 @@ Brought: TypeAlias = tuple[int, str, bool, Controller, dict[str, Callable[..., o
 
 
 def _failed(controller: str, event: str, flow: int, error: BaseException) -> ControllerError:
-    reason = plugs.described(error)
+    reason = plugins.described(error)
     raised = ControllerError(f"{controller}: {event} raised {reason} (flows[{flow}], before the run)")
     raised.controller, raised.event, raised.flow = controller, event, flow
     return raised
@@ -429,9 +428,9 @@ def _execute(path: Path, text: str) -> ModuleType:
         exec(compile(_read(path), str(path), "exec"), vars(module))  # The user asked for this file.
     except BaseException as error:
         sys.modules.pop(name, None)
-        if plugs.is_interrupt(error):
+        if plugins.is_interrupt(error):
             raise
-        reason = plugs.described(error)
+        reason = plugins.described(error)
         raise mistake("controller", text, "a Python file that can be imported", reason) from error
     finally:
         with contextlib.suppress(ValueError):
@@ -465,7 +464,7 @@ def _digest(path: Path, text: str) -> str:
         return _of_files(path.resolve(strict=True))
     # Python's parser has its limits, and a loop of links is a `RuntimeError`.
     except (OSError, SyntaxError, ValueError, RuntimeError, MemoryError) as error:
-        raise mistake("controller", text, "a Python file that can be read", plugs.said(error)) from None
+        raise mistake("controller", text, "a Python file that can be read", plugins.said(error)) from None
 
 
 def _read(path: Path) -> bytes:

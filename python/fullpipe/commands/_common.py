@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fullpipe.system.words import counted, joined, minutes
-from fullpipe.text import MOST_SENTENCE, lines, shown
+from fullpipe.text import MOST_SENTENCE, counted, joined, lines, minutes, shown
 from fullpipe.worlds import registry
 
 if TYPE_CHECKING:
@@ -264,7 +263,7 @@ class Folder:
 
     def create(self) -> Path:
         """Creates it if it is missing, and returns its path."""
-        from fullpipe.system import files
+        from fullpipe import files
 
         if self.new:
             return files.new_folder(self.path)
@@ -299,8 +298,8 @@ def folder_for(given: Path | None, stem: str, *, wanted: bool) -> Folder | None:
 
 def check_folder(path: Path) -> None:
     """Raises `ScenarioError` if a folder cannot be written into, or has somebody's files. Creates nothing."""
+    from fullpipe import files
     from fullpipe.errors import mistake
-    from fullpipe.system import files
 
     if (reason := files.obstacle(path)) is not None:
         raise mistake("out", str(path), f"a folder to write into ({reason})", "name another folder")
@@ -311,8 +310,8 @@ def check_folder(path: Path) -> None:
 
 def check_file(path: Path, field: str = "out") -> None:
     """Raises `ScenarioError` if a file cannot be written. Creates nothing."""
+    from fullpipe import files
     from fullpipe.errors import mistake
-    from fullpipe.system import files
 
     if (reason := files.file_obstacle(path)) is not None:
         raise mistake(field, str(path), f"a file to write ({reason})", "name another file")
@@ -320,7 +319,7 @@ def check_file(path: Path, field: str = "out") -> None:
 
 def plain(name: str) -> str:
     """The name with only characters that any file system takes, and short enough for a file name."""
-    from fullpipe.system import files
+    from fullpipe import files
 
     return files.shortened(name)
 

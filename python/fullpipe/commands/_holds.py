@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fullpipe.system.words import joined
+from fullpipe.text import joined
 
 
 @dataclass(frozen=True)

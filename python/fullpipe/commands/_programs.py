@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from fullpipe.errors import unfit
-from fullpipe.system.words import counted
+from fullpipe.text import counted
 
 if TYPE_CHECKING:
     from fullpipe.ask.programs import Program

@@ -179,7 +179,7 @@ def _show_many(answers: "Answers") -> None:
     from fullpipe.advisor import printed
     from fullpipe.advisor.inputs import readable
     from fullpipe.show.fitting import Fitting
-    from fullpipe.system.words import counted
+    from fullpipe.text import counted
 
     out = console()
     if answers.paths == 1:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from fullpipe import files
 from fullpipe.engines.local import Local
 from fullpipe.errors import mistake
 from fullpipe.judge.grid import document, run
@@ -13,7 +14,6 @@ from fullpipe.judge.grid.rules import VERDICTS
 from fullpipe.show.grid import tables, write
 from fullpipe.show.watched import Watched
 from fullpipe.sweeps import sweep
-from fullpipe.system import files
 from fullpipe.system.limits import MOST_STORED_RUNS, check_runs
 from fullpipe.worlds import registry
 

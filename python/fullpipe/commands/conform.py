@@ -22,7 +22,7 @@ from fullpipe.commands._common import (
 from fullpipe.commands._holds import CONFORMITY, refuse_others
 from fullpipe.commands._programs import PROGRAMS, client_option, programs, sender_option, server_option
 from fullpipe.errors import unfit
-from fullpipe.system.words import counted, joined
+from fullpipe.text import counted, joined
 from fullpipe.worlds.logs import LIMIT
 
 if TYPE_CHECKING:

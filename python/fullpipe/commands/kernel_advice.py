@@ -48,12 +48,12 @@ def advice(
     docs/advisor/kernel.md has the criterion and a result. The 36 paths take an hour on an idle machine; an
     interrupted command resumes. Exit code 1: the target is not met.
     """
+    from fullpipe import files
     from fullpipe.advisor import held
     from fullpipe.errors import mistake
     from fullpipe.show.markers import Markers
     from fullpipe.show.watched import Watched
     from fullpipe.sweeps.store import Store
-    from fullpipe.system import files
 
     if paths < 1:
         raise mistake("paths", paths, "a whole number from 1", f"e.g. {PATHS}")

@@ -66,11 +66,11 @@ def map_(
     out: Annotated[Path | None, results_folder("out/map")] = None,
 ) -> None:
     """Draw which congestion control is best where, over two quantities of the path."""
+    from fullpipe import files
     from fullpipe.advisor import Question, page, question
     from fullpipe.advisor import map as maps
     from fullpipe.show.watched import Watched
     from fullpipe.sweeps.store import Store
-    from fullpipe.system import files
 
     axes = dict(maps.axis(name, given) for name, given in (("x", x), ("y", y)))
     across, upwards = (maps.axis(name, given)[0] for name, given in (("x", x), ("y", y)))

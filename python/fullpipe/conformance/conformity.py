@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fullpipe.conformance.case import Case, Criterion
 from fullpipe.results.runs import Runs
-from fullpipe.system.words import counted
+from fullpipe.text import counted
 from fullpipe.worlds.logs import LIMIT
 
 if TYPE_CHECKING:

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from fullpipe import files
 from fullpipe._native import WorldError
 from fullpipe.conformance.conformity import Conformity, Played, Result
 from fullpipe.engines import pool
-from fullpipe.system import files
 from fullpipe.worlds import log_size, registry
 from fullpipe.worlds.job import Job
 from fullpipe.worlds.logs import LIMIT, Logs

@@ -3,14 +3,13 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from fullpipe import _native
+from fullpipe import _native, files
 from fullpipe.conformance import minimal
 from fullpipe.conformance.conformity import FAIL, Conformity, Played, Result
 from fullpipe.conformance.registry import TEXT
 from fullpipe.show.honoured import Unhonoured, section
 from fullpipe.show.page import Heading, figure, page, provenance, table
 from fullpipe.show.page import text as _text
-from fullpipe.system import files
 from fullpipe.system import provenance as origin
 
 # The figures of a case, by their names in `fullpipe.show.figures`: they shade the phases.

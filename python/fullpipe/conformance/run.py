@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 
+from fullpipe import plugins
 from fullpipe._native import Cancelled, ControllerError, ScenarioError, WorldError
 from fullpipe.api import Watcher
 from fullpipe.ask.controllers import Chosen, Own, is_of_stack, place_of
@@ -15,7 +16,7 @@ from fullpipe.conformance.case import Case, Measured, NotApplicableError, NotRea
 from fullpipe.conformance.conformity import FAIL, NOT_APPLICABLE, PASS, Check, Conformity, Played, Result
 from fullpipe.conformance.stage import STARTUP, Lab
 from fullpipe.errors import mistake, renamed
-from fullpipe.system import machine, plugs
+from fullpipe.system import machine
 from fullpipe.worlds import registry as worlds
 
 _TICK_S = 0.1
@@ -205,9 +206,9 @@ def _attempt(case: Case, lab: Lab) -> _Attempt:
         reason = str(error)  # E.g. a connection that ended with an error of its own.
     # A broken invariant of a built-in controller is a `PanicException`, which is no `Exception`.
     except BaseException as error:
-        if plugs.is_interrupt(error):
+        if plugins.is_interrupt(error):
             raise
-        reason = plugs.described(error)
+        reason = plugins.described(error)
     return _Attempt(lab.seed, measured, reason, applicable, tuple(_played(lab)))
 
 
@@ -219,7 +220,7 @@ def _played(lab: Lab) -> Iterator[Played]:
             runs = stage.bed.record()
         # One whose controller raised or panicked has none.
         except BaseException as error:
-            if plugs.is_interrupt(error):
+            if plugins.is_interrupt(error):
                 raise
             continue
         yield Played(stage.name, runs, tuple(stage.marks), stage.repeatable, tuple(stage.changes))

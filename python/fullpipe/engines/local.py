@@ -14,10 +14,10 @@ from dataclasses import replace
 from queue import Empty, SimpleQueue
 from threading import Semaphore
 
-from fullpipe import _native
+from fullpipe import _native, plugins
 from fullpipe.engines import Done, Ended, Failed
 from fullpipe.engines.task import Task
-from fullpipe.system import machine, plugs
+from fullpipe.system import machine
 from fullpipe.worlds import registry
 from fullpipe.worlds.world import Stop, run_one
 
@@ -168,11 +168,11 @@ def _carry_out(task: Task, stop: Stop) -> Ended:
         return Failed(task, "it was cancelled, which nobody asked for")
     # Only this run fails, whatever a controller or a world of the user's own raises.
     except BaseException as error:
-        if plugs.is_interrupt(error):
+        if plugins.is_interrupt(error):
             raise
         if type(error).__name__ == "PanicException":
-            reason = f"a broken invariant, which is a mistake in Fullpipe: {plugs.said(error)}"
+            reason = f"a broken invariant, which is a mistake in Fullpipe: {plugins.said(error)}"
         else:
-            reason = plugs.said(error) if isinstance(error, Exception) else plugs.described(error)
+            reason = plugins.said(error) if isinstance(error, Exception) else plugins.described(error)
         return Failed(task, reason)
     return Done(task, run, time.monotonic() - began)

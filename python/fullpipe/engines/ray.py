@@ -14,12 +14,13 @@ from collections.abc import Generator, Iterable
 from dataclasses import replace
 from typing import Any, TypeAlias
 
+from fullpipe import plugins
 from fullpipe.ask.scenario import Alternative
 from fullpipe.engines import Done, Ended, Failed
 from fullpipe.engines.task import Task
 from fullpipe.errors import SweepError, mistake
 from fullpipe.results.runs import Run
-from fullpipe.system import machine, plugs
+from fullpipe.system import machine
 from fullpipe.worlds import registry
 from fullpipe.worlds.job import Job
 from fullpipe.worlds.world import Stop, run_one
@@ -175,10 +176,10 @@ def _answer(name: str, build: str, spec_json: str, seed: int) -> _Answer:
             return f"a worker has another build of Fullpipe ({mismatch}); install the same everywhere"
         run = run_one(world, Job(Alternative("", spec_json), seed), Stop())
     except Exception as error:
-        return plugs.said(error)
+        return plugins.said(error)
     except BaseException as error:
         # A broken invariant of the native half. Ray would treat it as the death of the worker.
         if type(error).__name__ != "PanicException":
             raise
-        return f"a broken invariant, which is a mistake in Fullpipe: {plugs.said(error)}"
+        return f"a broken invariant, which is a mistake in Fullpipe: {plugins.said(error)}"
     return replace(run, alternative=Alternative("", "")), time.monotonic() - began

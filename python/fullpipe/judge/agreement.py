@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from fullpipe.judge import differences
 from fullpipe.results.measures import BY_NAME, SHARE, Quantity, known, shares
 from fullpipe.results.statistics import Estimate
-from fullpipe.system.words import capitalised, joined
+from fullpipe.text import capitalised, joined
 from fullpipe.worlds import registry
 
 if TYPE_CHECKING:

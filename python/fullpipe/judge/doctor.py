@@ -8,7 +8,7 @@ from importlib import metadata
 from fullpipe import _native
 from fullpipe.judge import emulator_check, trust
 from fullpipe.system.machine import cores
-from fullpipe.system.words import capitalised
+from fullpipe.text import capitalised
 from fullpipe.worlds import registry
 from fullpipe.worlds.world import World
 

@@ -11,11 +11,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from fullpipe import _native
+from fullpipe import _native, files
 from fullpipe.judge.emulator_check import RateVerdict, mbit
-from fullpipe.system import files
 from fullpipe.system.machine import cores
-from fullpipe.system.words import joined
+from fullpipe.text import joined
 
 # The number of this clock in Linux. Its resolution is one tick of the kernel (CONFIG_HZ).
 _CLOCK_MONOTONIC_COARSE = 6

@@ -13,11 +13,11 @@ from typing import Any
 
 import polars as pl
 
+from fullpipe import files
 from fullpipe.ask.scenario import Alternative, Scenario
 from fullpipe.results.measures import MEASURES, SEEN, SIGNALS, Measure, estimates
 from fullpipe.results.statistics import Estimate
-from fullpipe.system import files
-from fullpipe.system.words import counted, joined
+from fullpipe.text import counted, joined
 
 # The columns of every run's time series. Values that a world does not have are null.
 FLOW_COLUMNS: dict[str, Any] = {

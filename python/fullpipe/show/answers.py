@@ -21,7 +21,7 @@ from fullpipe.results.measures import (
     unlike_lifetimes,
 )
 from fullpipe.results.statistics import Estimate, estimate
-from fullpipe.system.words import joined
+from fullpipe.text import joined
 
 if TYPE_CHECKING:
     from fullpipe.results.runs import Group, Runs

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from fullpipe.results.measures import Quantity
 from fullpipe.results.runs import Group, Runs
-from fullpipe.system.words import counted
+from fullpipe.text import counted
 from fullpipe.worlds import registry
 
 

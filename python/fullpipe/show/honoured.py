@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fullpipe.results.runs import Runs
 from fullpipe.show.figures import theme
 from fullpipe.show.page import text
-from fullpipe.system.words import counted, joined
+from fullpipe.text import counted, joined
 
 # More sentences than this are only counted in a terminal: every controller of ours over QUIC has some.
 _MOST_SAID = 2

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from fullpipe import files
 from fullpipe.errors import mistake
-from fullpipe.system import files
 
 
 @dataclass(frozen=True)

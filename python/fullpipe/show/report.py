@@ -28,7 +28,7 @@ from fullpipe.show.page import provenance as listed_provenance
 from fullpipe.show.page import text as _text
 from fullpipe.show.page import variable as _variable
 from fullpipe.system import provenance
-from fullpipe.system.words import joined, ran_by
+from fullpipe.text import joined, ran_by
 
 if TYPE_CHECKING:
     from fullpipe.show.figures import Drawing

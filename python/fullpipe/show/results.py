@@ -6,10 +6,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fullpipe import files
 from fullpipe.judge.agreement import Agreement
 from fullpipe.results.measures import MEASURES, SEEN, SIGNALS
 from fullpipe.results.runs import Group, Run, Runs
-from fullpipe.system import files
 
 if TYPE_CHECKING:
     import altair as alt

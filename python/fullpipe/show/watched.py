@@ -8,7 +8,7 @@ from rich.console import Console
 
 from fullpipe.show.watching import Watching
 from fullpipe.sweeps.sweep import Progress
-from fullpipe.system.words import minutes
+from fullpipe.text import minutes
 
 # Without a terminal, prints a line this often.
 _LINE_EVERY_S = 60.0

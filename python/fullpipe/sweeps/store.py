@@ -24,12 +24,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from fullpipe import files
 from fullpipe.engines import Done
 from fullpipe.engines.task import FORMAT, Task
 from fullpipe.errors import OutputError, SweepError
 from fullpipe.results.runs import Run
 from fullpipe.sweeps import pack
-from fullpipe.system import files
 
 _LOCK, _LOG, _RUNS = "lock", "log.jsonl", "runs"
 # A file that is larger is left, and a new one begun: copying or losing one file stays a small matter.

@@ -7,10 +7,9 @@ from typing import Any
 
 import polars as pl
 
-from fullpipe import _native
+from fullpipe import _native, plugins
 from fullpipe.results.measures import estimates
 from fullpipe.results.runs import FLOW_COLUMNS, LINK_COLUMNS, Run
-from fullpipe.system import plugs
 from fullpipe.text import shown
 from fullpipe.worlds.job import Job
 
@@ -78,7 +77,7 @@ def checked(world: str, job: Job, run: object) -> Run:
     try:
         estimates([run.summary])
     except Exception as error:
-        raise _wrong(world, "summary", plugs.described(error), "all that measures need") from None
+        raise _wrong(world, "summary", plugins.described(error), "all that measures need") from None
     _check_series(world, "flow_parquet", run.flow_series, FLOW_COLUMNS)
     _check_series(world, "link_parquet", run.link_series, LINK_COLUMNS)
     return run
@@ -93,7 +92,7 @@ def _check_series(
         # Polars has both: exceptions, and panics of its native half.
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
-        raise _wrong(world, name, shown(plugs.said(error)), "a Parquet file that can be read") from None
+        raise _wrong(world, name, shown(plugins.said(error)), "a Parquet file that can be read") from None
     for column, kind in columns.items():
         if found.get(column) != kind:
             raise _wrong(world, f"{name}[{column!r}]", found.get(column), f"a column of {kind}")

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fullpipe import _native
+from fullpipe import _native, files
 from fullpipe.errors import OutputError, mistake
-from fullpipe.system import files
 from fullpipe.text import shown
 
 if TYPE_CHECKING:

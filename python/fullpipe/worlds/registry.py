@@ -10,7 +10,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from fullpipe.system.words import joined
+from fullpipe.text import joined
 
 if TYPE_CHECKING:
     from fullpipe.worlds.world import World
@@ -131,9 +131,9 @@ def said_in_help(*, look: bool) -> str:
 @cache
 def load_installed() -> dict[str, str]:
     """Registers the worlds of installed packages, once; returns why some cannot be loaded, by entry point."""
-    from fullpipe.system import plugs
+    from fullpipe import plugins
 
-    return plugs.load(GROUP, lambda world: register(world() if isinstance(world, type) else world))
+    return plugins.load(GROUP, lambda world: register(world() if isinstance(world, type) else world))
 
 
 def _existing(name: str, *, everything: bool) -> "World":

@@ -5,10 +5,9 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from fullpipe import _native
+from fullpipe import _native, plugins
 from fullpipe.ask import controllers, programs
 from fullpipe.ask.scenario import Alternative
-from fullpipe.system import plugs
 from fullpipe.worlds.job import Job, Progress, ignore_progress
 
 if TYPE_CHECKING:
@@ -203,9 +202,9 @@ def run_one(world: World, job: Job, stop: Stop, progress: Progress = ignore_prog
         # A broken invariant of the native half says so itself.
         if isinstance(error, Exception) or type(error).__name__ == "PanicException":
             raise
-        if plugs.is_interrupt(error):
+        if plugins.is_interrupt(error):
             raise
-        raise _native.WorldError(f"{world.name}: the run raised {plugs.described(error)}") from error
+        raise _native.WorldError(f"{world.name}: the run raised {plugins.described(error)}") from error
 
 
 def most_packets(job: Job) -> float:

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path as File
 from typing import Any, Protocol
 
-from fullpipe import _native
+from fullpipe import _native, reading
 from fullpipe._native import ScenarioError
 from fullpipe.advisor.inputs import given_of, readable
 from fullpipe.advisor.question import QUANTITIES, Question, Range, parsed
 from fullpipe.ask.scenario import Amount
 from fullpipe.errors import mistake, stated, typed
-from fullpipe.system import kinds, reading
+from fullpipe.system import kinds
 from fullpipe.text import shown
 
 # No source of these is larger, but captures, which are read elsewhere.

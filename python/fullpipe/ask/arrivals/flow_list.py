@@ -17,9 +17,9 @@ from pathlib import Path
 
 import polars as pl
 
-from fullpipe import _native
+from fullpipe import _native, files
 from fullpipe.errors import mistake
-from fullpipe.system import files, kinds, parquet
+from fullpipe.system import kinds, parquet
 
 SCHEMA: dict[str, type[pl.Int64]] = {
     "flow": pl.Int64,

@@ -39,12 +39,11 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from fullpipe import _native
+from fullpipe import _native, files
 from fullpipe._native import ScenarioError
 from fullpipe.ask import scenario
 from fullpipe.ask.scenario import Alternative
 from fullpipe.errors import mistake, placed, renamed
-from fullpipe.system import files
 from fullpipe.system.limits import MOST_CELLS
 from fullpipe.worlds.world import World
 

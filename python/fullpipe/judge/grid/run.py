@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from fullpipe import files
 from fullpipe.engines import Engine, Failed
 from fullpipe.engines.local import Local
 from fullpipe.engines.task import Task, check_ready
@@ -17,8 +18,7 @@ from fullpipe.judge.grid.summary import Target, own_targets, quick_targets, targ
 from fullpipe.sweeps import sweep
 from fullpipe.sweeps.store import Store
 from fullpipe.sweeps.sweep import Progress
-from fullpipe.system import files
-from fullpipe.system.words import counted, joined, minutes
+from fullpipe.text import counted, joined, minutes
 from fullpipe.worlds import registry
 from fullpipe.worlds.job import Job
 from fullpipe.worlds.world import World

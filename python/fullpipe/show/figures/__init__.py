@@ -7,12 +7,12 @@ from typing import Any
 
 import altair as alt
 
+from fullpipe import files
 from fullpipe.errors import mistake
 from fullpipe.results.runs import Runs
 from fullpipe.show.figures import inflight, rtt, summary, throughput
 from fullpipe.show.figures.svg import picture
 from fullpipe.show.figures.svg import png as as_png
-from fullpipe.system import files
 
 # Pixels per unit in PNG files.
 _PNG_SCALE = 2

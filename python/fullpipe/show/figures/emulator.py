@@ -9,12 +9,12 @@ from typing import Any
 import altair as alt
 import polars as pl
 
+from fullpipe import files
 from fullpipe.judge.emulator_check import MEDIAN_TOLERANCE_NS, TOLERANCES, Measured, RateVerdict, mbit
 from fullpipe.judge.trust import Trust
 from fullpipe.show.figures import theme
 from fullpipe.show.figures.svg import picture
 from fullpipe.show.figures.svg import png as as_png
-from fullpipe.system import files
 
 _QUANTILES = {"p50_ns": "median", "p99_ns": "99 %", "max_ns": "most"}
 _LOADS = {"light": "a fifth of the rate", "heavy": "one and a half times the rate"}

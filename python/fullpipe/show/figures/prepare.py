@@ -17,7 +17,7 @@ from fullpipe.ask.path_facts import PathFacts, Steps
 from fullpipe.results.measures import goodput_bps
 from fullpipe.results.runs import Run, Runs
 from fullpipe.show.figures import theme
-from fullpipe.system.words import joined
+from fullpipe.text import joined
 
 # More points add nothing to a line on a panel of a few hundred pixels.
 MAX_POINTS = 1000

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
-from fullpipe.system.words import capitalised
+from fullpipe.text import capitalised
 from fullpipe.worlds import registry
 from fullpipe.worlds.world import World
 

@@ -17,7 +17,7 @@ from fullpipe.show.grid.tables import HEADINGS, mean, ranged
 from fullpipe.show.page import Heading, figure, page, provenance, table, text
 from fullpipe.sweeps.store import Stored
 from fullpipe.system.provenance import now
-from fullpipe.system.words import capitalised, counted, ran_by
+from fullpipe.text import capitalised, counted, ran_by
 from fullpipe.worlds import registry
 
 _LOOK_AT = (

@@ -9,7 +9,7 @@ from fullpipe.judge.grid.document import Grid
 from fullpipe.judge.grid.summary import Target
 from fullpipe.show.figures import theme
 from fullpipe.show.fitting import Either, Fitting
-from fullpipe.system.words import minutes
+from fullpipe.text import minutes
 
 STYLE = {"agrees": "green", "close": "", "differs": "bold red"}
 _TARGETS = {"met": "green", "missed": "bold red", "no cell": "yellow"}

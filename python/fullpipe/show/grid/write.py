@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from fullpipe import _native
+from fullpipe import _native, files
 from fullpipe.judge.grid.compare import Compared, Measured, kernels
 from fullpipe.judge.grid.rules import TOLERANCES
 from fullpipe.judge.grid.run import Found, Plan
@@ -16,9 +16,7 @@ from fullpipe.results.measures import MEASURES, shares
 from fullpipe.results.statistics import Estimate
 from fullpipe.show.grid.tables import HEADINGS, mean, ranged
 from fullpipe.show.markers import Markers
-from fullpipe.system import files
-from fullpipe.system.words import counted, ran_by
-from fullpipe.text import cell
+from fullpipe.text import cell, counted, ran_by
 
 MARKERS = Markers("agreement")
 BEGIN, END = MARKERS.begin, MARKERS.end

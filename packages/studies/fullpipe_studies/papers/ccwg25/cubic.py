@@ -12,7 +12,7 @@ from typing import Any
 
 import altair as alt
 
-from fullpipe.system.words import joined
+from fullpipe.text import joined
 from fullpipe_studies import charts, sharing
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, more, number, within
 from fullpipe_studies.papers.ccwg25 import _draw, _path

@@ -15,7 +15,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from fullpipe.system.words import joined
+from fullpipe.text import joined
 from fullpipe_studies import charts, sharing, take
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, more, number, own, within
 from fullpipe_studies.papers.ccwg25 import _draw, _path

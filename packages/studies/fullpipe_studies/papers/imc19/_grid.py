@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from fullpipe.system.words import counted
+from fullpipe.text import counted
 from fullpipe_studies import take
 from fullpipe_studies.claim import Data, Grid, Row, Trial, Values, number
 from fullpipe_studies.papers.imc19 import _metrics, _testbed

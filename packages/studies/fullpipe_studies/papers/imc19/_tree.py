@@ -20,7 +20,7 @@ import polars as pl
 
 from fullpipe.results import tree as trees
 from fullpipe.results.tree import SEED, Node
-from fullpipe.system.words import counted
+from fullpipe.text import counted
 
 # Columns of a table of paths, and their names in rules.
 FEATURES = {

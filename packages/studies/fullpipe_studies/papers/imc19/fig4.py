@@ -31,7 +31,7 @@ import polars as pl
 
 from fullpipe.results.tree import INSTALL
 from fullpipe.show.figures import theme
-from fullpipe.system.words import counted
+from fullpipe.text import counted
 from fullpipe_studies.claim import Check, Claim, Data, Grid, covers, more, number, within
 from fullpipe_studies.papers.imc19 import _draw, _grid, _subset, _testbed, _tree
 

@@ -15,7 +15,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from fullpipe.system.words import counted
+from fullpipe.text import counted
 from fullpipe_studies import charts, take
 from fullpipe_studies.claim import Check, Claim, Data, more, within
 from fullpipe_studies.papers.imc19 import _grid, _heat, _testbed

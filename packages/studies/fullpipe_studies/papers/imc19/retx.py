@@ -14,7 +14,7 @@ import altair as alt
 import polars as pl
 
 from fullpipe.show.figures import theme
-from fullpipe.system.words import counted
+from fullpipe.text import counted
 from fullpipe_studies import charts
 from fullpipe_studies.claim import Check, Claim, Data, Grid, more, number, within
 from fullpipe_studies.papers.imc19 import _grid, _metrics, _testbed
