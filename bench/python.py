@@ -15,11 +15,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import fullpipe
-from fullpipe.ask import scenario
 from fullpipe.engines import Engine, pool
 from fullpipe.engines.local import Local
 from fullpipe.engines.ray import Ray
 from fullpipe.engines.task import Task
+from fullpipe.scenario import scenario
 from fullpipe.sweeps.store import Store
 from fullpipe.sweeps.sweep import carry_out
 from fullpipe.worlds import registry

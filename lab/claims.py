@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import fullpipe
-from fullpipe.ask import scenario
 from fullpipe.results.runs import Run
+from fullpipe.scenario import scenario
 from fullpipe_studies import catalogue
 
 sys.path.insert(0, str(Path(__file__).parent))

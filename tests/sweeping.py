@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 
-from fullpipe.ask import scenario
 from fullpipe.engines import Done, Ended, Failed
 from fullpipe.engines.task import Task
 from fullpipe.results.runs import Run
+from fullpipe.scenario import scenario
 from fullpipe.sweeps.store import Store
 from fullpipe.worlds import sim
 from fullpipe.worlds.job import Job

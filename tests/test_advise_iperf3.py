@@ -12,7 +12,7 @@ import pytest
 
 from fullpipe._native import ScenarioError
 from fullpipe.advisor import Question, advise, many, sources
-from fullpipe.ask import scenario
+from fullpipe.scenario import scenario
 
 OURS = ("cubic", "bbr1")
 HOST = "198.51.100.7"

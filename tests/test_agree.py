@@ -11,10 +11,10 @@ from typer.testing import CliRunner
 
 import fullpipe as fp
 from fullpipe import cli
-from fullpipe.ask.scenario import Alternative, Scenario
 from fullpipe.commands import _common
 from fullpipe.judge.agreement import Agreement
 from fullpipe.results.runs import Run
+from fullpipe.scenario.scenario import Alternative, Scenario
 from fullpipe.show.counts import left_out
 from fullpipe.show.results import Results
 from fullpipe.system import machine

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from fullpipe.ask.scenario import Alternative, Scenario
 from fullpipe.results.runs import Run
+from fullpipe.scenario.scenario import Alternative, Scenario
 from fullpipe.show.answers import answers
 from fullpipe.show.results import Results
 

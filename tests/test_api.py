@@ -12,7 +12,7 @@ import pytest
 
 import fullpipe as fp
 from conftest import SIMULATED
-from fullpipe.ask import scenario
+from fullpipe.scenario import scenario
 from fullpipe.show.results import Results
 
 FLOW_COLUMNS = {
@@ -133,7 +133,7 @@ def test_the_format_is_told_by_the_suffix_in_any_case(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", SIMULATED, ids=lambda path: path.stem)
 def test_every_shipped_scenario_resolves(path: Path) -> None:
-    from fullpipe.ask.scenario import from_file
+    from fullpipe.scenario.scenario import from_file
 
     assert from_file(path).alternatives
 
@@ -243,8 +243,8 @@ def test_loss_of_bursts_costs_less_than_loss_of_packets() -> None:
 
 
 def test_an_error_of_one_run_stops_the_rest() -> None:
-    from fullpipe.ask.scenario import Alternative
     from fullpipe.engines import pool
+    from fullpipe.scenario.scenario import Alternative
     from fullpipe.worlds import registry
     from fullpipe.worlds.job import Job
 

@@ -287,7 +287,7 @@ def test_a_native_call_heeds_an_interrupt(prepare: str, in_empty_folder: Path) -
 # The thread that asked may end although the reading goes on: here for an hour, and heeding no signal.
 _PARQUET = """
 import hashlib, os, signal, threading
-from fullpipe.system import parquet
+from fullpipe.scenario import parquet
 
 class Slow:
     def read_parquet(self, path):

@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 import fullpipe as fp
 from conftest import answer_for_the_kernel, command
 from fullpipe import _native, cli
-from fullpipe.ask.scenario import from_document
 from fullpipe.conformance.conformity import NOT_APPLICABLE, NOT_JUDGED, PASS, Conformity
 from fullpipe.conformance.outside import registry
 from fullpipe.conformance.outside.case import LIKES, Course, OutsideCase, name_of
@@ -21,6 +20,7 @@ from fullpipe.conformance.outside.courses import CHANGE_S, CLEAN, DEEP, OUTAGE_S
 from fullpipe.conformance.outside.run import Subject, conform_program, judge
 from fullpipe.conformance.outside.seen import NotJudgedError, Seen
 from fullpipe.results.runs import Run
+from fullpipe.scenario.scenario import from_document
 from fullpipe.system import machine
 from fullpipe.worlds import kernel
 

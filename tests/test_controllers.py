@@ -19,12 +19,12 @@ import pytest
 import fullpipe as fp
 from conftest import command
 from fullpipe import _native
-from fullpipe.ask import controllers, values
-from fullpipe.ask.controllers import Own
-from fullpipe.ask.scenario import from_document
 from fullpipe.engines.local import Local
 from fullpipe.engines.task import Task
 from fullpipe.errors import SweepError
+from fullpipe.scenario import class_values, controllers
+from fullpipe.scenario.controllers import Own
+from fullpipe.scenario.scenario import from_document
 from fullpipe.sweeps import sweep
 from fullpipe.sweeps.memory import Memory
 from fullpipe.sweeps.store import Store, Stored
@@ -486,7 +486,7 @@ def test_the_address_of_a_factory_s_class_is_the_same_in_every_process() -> None
 
 def test_a_class_at_the_top_of_a_file_has_the_address_of_the_file() -> None:
     assert Own.of(Aimd).digest == Own.of(Aimd).digest
-    assert values.of_class(Aimd, fp.Controller, in_file=True) == ""
+    assert class_values.of_class(Aimd, fp.Controller, in_file=True) == ""
 
 
 def test_runs_of_a_class_with_a_value_that_cannot_be_hashed_are_not_stored(tmp_path: Path) -> None:

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from fullpipe._native import WorldError
-from fullpipe.ask import scenario
 from fullpipe.engines import Done, Ended, Failed
 from fullpipe.engines import local as engine_here
 from fullpipe.engines.local import Local
 from fullpipe.engines.single import Single
 from fullpipe.engines.task import Task
 from fullpipe.results.runs import Run
+from fullpipe.scenario import scenario
 from fullpipe.worlds import kernel, sim
 from fullpipe.worlds.job import Job
 from fullpipe.worlds.world import Stop, World

@@ -10,7 +10,7 @@ from hypothesis import strategies as some
 
 import fullpipe as fp
 from conftest import SIMULATED
-from fullpipe.ask import path_facts
+from fullpipe.scenario import path_facts
 from fullpipe.show.figures import FIGURES, drawable, drawings, save, theme
 from fullpipe.show.figures import prepare as p
 from fullpipe.show.results import Results

@@ -17,7 +17,7 @@ import pytest
 
 import fullpipe as fp
 from conftest import PATH, command
-from fullpipe.ask.scenario import Alternative, from_document
+from fullpipe.scenario.scenario import Alternative, from_document
 from fullpipe.worlds import _kernel_child, kernel
 from fullpipe.worlds.job import Job, ignore_progress
 from fullpipe.worlds.world import Stop

@@ -8,7 +8,7 @@ import pytest
 import fullpipe as fp
 from conftest import SCENARIOS, command
 from fullpipe import _native
-from fullpipe.ask.arrivals import flow_list, synthetic
+from fullpipe.scenario.flow_lists import flow_list, synthetic
 
 RECORDING = sorted((Path(__file__).parent / "recordings").glob("cubic-*.recording"))[0]
 # Of each kind: the file, what errors call it, and what takes it.
@@ -96,7 +96,7 @@ READS = """
 import pathlib, sys
 from fullpipe import _native
 from fullpipe.judge import recordings
-from fullpipe.ask.arrivals import flow_list
+from fullpipe.scenario.flow_lists import flow_list
 read = {"flows": flow_list.read, "recording": recordings.read_recording}
 counts = {"table": 0, "sentence": 0}
 for path in sorted(pathlib.Path(sys.argv[1]).iterdir()):

@@ -18,9 +18,9 @@ from typer.testing import CliRunner
 import fullpipe as fp
 from conftest import PATH, command
 from fullpipe import cli
-from fullpipe.ask import scenario
-from fullpipe.ask.programs import Program
 from fullpipe.results import measures
+from fullpipe.scenario import scenario
+from fullpipe.scenario.programs import Program
 from fullpipe.worlds import registry
 from fullpipe.worlds.world import refusal
 from test_bad_input import expect_one_sentence, powerless

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 import fullpipe as fp
-from fullpipe.ask import scenario
 from fullpipe.judge import doctor
+from fullpipe.scenario import scenario
 from fullpipe.worlds import registry
 from fullpipe.worlds.qdisc import WORLD
 

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from fullpipe import _native
-from fullpipe.ask import scenario
 from fullpipe.engines import Done, Failed
 from fullpipe.engines.local import Local
 from fullpipe.engines.task import Task
 from fullpipe.errors import SweepError
+from fullpipe.scenario import scenario
 from fullpipe.sweeps.store import Store
 from fullpipe.sweeps.sweep import carry_out
 from fullpipe.worlds.job import Job

@@ -14,7 +14,7 @@ ROOMS = (
     "files",
     "reading",
     "system",
-    "ask",
+    "scenario",
     "results",
     "worlds",
     "engines",

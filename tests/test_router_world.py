@@ -8,8 +8,8 @@ import pytest
 
 import fullpipe as fp
 from conftest import SCENARIOS
-from fullpipe.ask import scenario
 from fullpipe.judge.grid import document as grid
+from fullpipe.scenario import scenario
 from fullpipe.worlds import registry
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import fullpipe as fp
 import judging
-from fullpipe.ask.arrivals import flow_list, models
+from fullpipe.scenario.flow_lists import flow_list, models
 from fullpipe.sweeps.store import Store
 from fullpipe_studies import catalogue, sharing, write
 from fullpipe_studies import run as running

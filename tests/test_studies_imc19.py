@@ -16,7 +16,7 @@ import judging
 from conftest import SCENARIOS
 from fullpipe import api
 from fullpipe._native import ScenarioError
-from fullpipe.ask.scenario import from_document
+from fullpipe.scenario.scenario import from_document
 from fullpipe.show.figures import theme
 from fullpipe.show.figures import tree as tree_figure
 from fullpipe.sweeps.store import Store

@@ -5,8 +5,8 @@ import math
 import polars as pl
 import pytest
 
-from fullpipe.ask.scenario import from_document
 from fullpipe.results.runs import Run
+from fullpipe.scenario.scenario import from_document
 from fullpipe_studies import sharing
 
 

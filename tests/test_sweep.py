@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from fullpipe import files
-from fullpipe.ask import scenario
 from fullpipe.engines import local as engine_here
 from fullpipe.engines.task import Task
 from fullpipe.errors import OutputError, SweepError
+from fullpipe.scenario import scenario
 from fullpipe.sweeps import pack
 from fullpipe.sweeps import store as storing
 from fullpipe.sweeps.store import Store

@@ -10,9 +10,9 @@ from rich.console import Console
 
 import fullpipe as fp
 from fullpipe import api
-from fullpipe.ask.scenario import Scenario
 from fullpipe.judge import doctor
 from fullpipe.judge.agreement import Agreement, Check
+from fullpipe.scenario.scenario import Scenario
 from fullpipe.show import tables
 from fullpipe.show.fitting import Either, Fitting
 from fullpipe.show.results import Results

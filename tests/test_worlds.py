@@ -20,7 +20,6 @@ from typer.testing import CliRunner
 
 import fullpipe as fp
 from fullpipe import _native, api, cli
-from fullpipe.ask import path_facts, scenario
 from fullpipe.commands import agree_grid
 from fullpipe.engines import Failed
 from fullpipe.engines.local import Local
@@ -28,6 +27,7 @@ from fullpipe.engines.task import Task
 from fullpipe.judge import doctor
 from fullpipe.judge.grid import run as grid_run
 from fullpipe.results.runs import FLOW_COLUMNS, LINK_COLUMNS, Run
+from fullpipe.scenario import path_facts, scenario
 from fullpipe.show.figures import summary, theme
 from fullpipe.show.grid import write as grid_write
 from fullpipe.show.results import Results

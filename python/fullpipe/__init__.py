@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from fullpipe.advisor.interface import advise, decision_map
     from fullpipe.advisor.map import DecisionMap
     from fullpipe.api import agree, compare, controllers, load, run, run_in_order, schema
-    from fullpipe.ask.controllers import Controller, Limits
-    from fullpipe.ask.programs import Program
     from fullpipe.conformance.conformity import Conformity
     from fullpipe.conformance.run import conform
     from fullpipe.errors import OutputError
     from fullpipe.judge.agreement import Agreement
     from fullpipe.judge.recordings import read_recording
     from fullpipe.results.runs import Run, left_metrics
+    from fullpipe.scenario.controllers import Controller, Limits
+    from fullpipe.scenario.programs import Program
     from fullpipe.show.results import Results
     from fullpipe.simulation import Simulation
 
@@ -79,9 +79,9 @@ _HOME = {
     "Conformity": "fullpipe.conformance.conformity",
     "load": "fullpipe.api",
     "queues": "fullpipe.api",
-    "Controller": "fullpipe.ask.controllers",
-    "Limits": "fullpipe.ask.controllers",
-    "Program": "fullpipe.ask.programs",
+    "Controller": "fullpipe.scenario.controllers",
+    "Limits": "fullpipe.scenario.controllers",
+    "Program": "fullpipe.scenario.programs",
     "ControllerError": "fullpipe._native",
     "Simulation": "fullpipe.simulation",
     "run": "fullpipe.api",

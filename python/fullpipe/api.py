@@ -6,10 +6,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from fullpipe import _native
-from fullpipe.ask import scenario
-from fullpipe.ask.controllers import Chosen
-from fullpipe.ask.programs import Program
-from fullpipe.ask.scenario import Amount, Scenario
 from fullpipe.engines import pool
 from fullpipe.engines.local import Local
 from fullpipe.engines.single import Single
@@ -17,6 +13,10 @@ from fullpipe.engines.task import Task
 from fullpipe.errors import mistake
 from fullpipe.judge.agreement import Agreement
 from fullpipe.results.runs import Run, left_metrics
+from fullpipe.scenario import scenario
+from fullpipe.scenario.controllers import Chosen
+from fullpipe.scenario.programs import Program
+from fullpipe.scenario.scenario import Amount, Scenario
 from fullpipe.show.results import Results
 from fullpipe.sweeps import sweep
 from fullpipe.sweeps.memory import Memory

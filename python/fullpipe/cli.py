@@ -213,7 +213,7 @@ def _guarded(command: Callable[[], object], words: Sequence[str]) -> int:
         if isinstance(error, ours):
             return complain(str(error))
         if isinstance(error, _native.ControllerError):
-            from fullpipe.ask import controllers
+            from fullpipe.scenario import controllers
 
             return complain(f"{controllers.place_of(error)}{error}")
         raise

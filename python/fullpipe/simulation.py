@@ -18,9 +18,9 @@ from typing import overload
 
 from fullpipe import _native
 from fullpipe.api import Runnable, load
-from fullpipe.ask.scenario import Alternative, Amount
 from fullpipe.errors import mistake
 from fullpipe.results.runs import Run
+from fullpipe.scenario.scenario import Alternative, Amount
 from fullpipe.worlds import sim
 
 _DEFAULT_DURATION = "20 s"

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fullpipe import _native
-from fullpipe.ask import path_facts
-from fullpipe.ask.controllers import Controller
-from fullpipe.ask.path_facts import Steps
-from fullpipe.ask.scenario import Amount, from_document
 from fullpipe.errors import mistake
+from fullpipe.scenario import path_facts
+from fullpipe.scenario.controllers import Controller
+from fullpipe.scenario.path_facts import Steps
+from fullpipe.scenario.scenario import Amount, from_document
 from fullpipe.simulation import Simulation
 from fullpipe_gym.outcome import HISTORY, Outcome, between, nothing
 from fullpipe_gym.settings import Settings

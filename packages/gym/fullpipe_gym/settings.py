@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 import gymnasium
 import numpy as np
 
-from fullpipe.ask.scenario import Amount
 from fullpipe.errors import mistake
+from fullpipe.scenario.scenario import Amount
 from fullpipe.text import joined
 from fullpipe_gym.outcome import HISTORY, MEASURES, MOST, Outcome, Reward
 

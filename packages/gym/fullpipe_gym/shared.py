@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pettingzoo import ParallelEnv
 
-from fullpipe.ask.scenario import Amount
 from fullpipe.errors import mistake
+from fullpipe.scenario.scenario import Amount
 from fullpipe_gym.episode import Episode, number
 from fullpipe_gym.outcome import Reward, reward
 from fullpipe_gym.settings import PATH, Draw, Path, Settings, action_space, observation_space

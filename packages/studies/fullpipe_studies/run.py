@@ -10,10 +10,10 @@ from typing import Any
 import polars as pl
 
 from fullpipe._native import ScenarioError
-from fullpipe.ask.scenario import from_document
 from fullpipe.engines import Engine
 from fullpipe.engines.local import Local
 from fullpipe.engines.task import Task, check_ready
+from fullpipe.scenario.scenario import from_document
 from fullpipe.show.figures.theme import world_title
 from fullpipe.sweeps import sweep
 from fullpipe.sweeps.store import Store, Stored

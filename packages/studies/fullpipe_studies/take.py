@@ -5,8 +5,8 @@ from typing import Any
 
 import polars as pl
 
-from fullpipe.ask import path_facts
 from fullpipe.results.runs import Run
+from fullpipe.scenario import path_facts
 from fullpipe_studies.claim import Trial, number
 
 

@@ -10,9 +10,9 @@ from fullpipe.advisor import advice, map, question
 from fullpipe.advisor.advice import Advice, Beginner, Watcher
 from fullpipe.advisor.map import SEEDS, STEPS, DecisionMap
 from fullpipe.advisor.question import QUANTITIES, Question, Range
-from fullpipe.ask.scenario import Amount
 from fullpipe.engines import Engine
 from fullpipe.errors import mistake, stated
+from fullpipe.scenario.scenario import Amount
 from fullpipe.sweeps.memory import Memory
 from fullpipe.sweeps.store import Store
 from fullpipe.sweeps.sweep import Progress

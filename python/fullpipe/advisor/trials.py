@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from fullpipe._native import WorldError
 from fullpipe.advisor.goals import Trial
 from fullpipe.advisor.question import Question
-from fullpipe.ask import path_facts
-from fullpipe.ask.scenario import Scenario
 from fullpipe.engines import pool
 from fullpipe.engines.local import Local
 from fullpipe.engines.task import Task
 from fullpipe.errors import SweepError, mistake
 from fullpipe.results.measures import Summary
+from fullpipe.scenario import path_facts
+from fullpipe.scenario.scenario import Scenario
 from fullpipe.sweeps import sweep
 from fullpipe.sweeps.memory import Memory
 from fullpipe.worlds import registry

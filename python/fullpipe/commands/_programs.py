@@ -8,7 +8,7 @@ from fullpipe.errors import unfit
 from fullpipe.text import counted
 
 if TYPE_CHECKING:
-    from fullpipe.ask.programs import Program
+    from fullpipe.scenario.programs import Program
 
 # The heading of the options.
 PROGRAMS = "Programs, measured by their packets in the kernel world"
@@ -33,7 +33,7 @@ def sender_option(more: str = "") -> Any:
 
 def programs(clients: list[str], servers: list[str], senders: list[str]) -> "list[Program]":
     """The programs of the options, in their order."""
-    from fullpipe.ask.programs import Program
+    from fullpipe.scenario.programs import Program
 
     for option, given in (("--program", clients), ("--server", servers)):
         if any(not one.strip() for one in given):

@@ -56,7 +56,7 @@ def _named(every: Sequence[dict[str, Any]], names: Sequence[str] | None, kind: s
     """Those of the names, in their order; all without names. Parameters after a name do not matter."""
     if not names:
         return list(every)
-    from fullpipe.ask.controllers import is_of_stack
+    from fullpipe.scenario.controllers import is_of_stack
     from fullpipe.worlds import registry
 
     by_name = {one["name"]: one for one in every}

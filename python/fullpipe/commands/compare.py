@@ -43,8 +43,8 @@ from fullpipe.worlds import registry
 from fullpipe.worlds.logs import LIMIT, SNAPLEN
 
 if TYPE_CHECKING:
-    from fullpipe.ask.controllers import Chosen
-    from fullpipe.ask.programs import Program
+    from fullpipe.scenario.controllers import Chosen
+    from fullpipe.scenario.programs import Program
     from fullpipe.show.results import Results
 
 
@@ -96,8 +96,8 @@ def compare(
 ) -> None:
     """Compare controllers, each alone on the path; print a table and write a report."""
     from fullpipe import api
-    from fullpipe.ask import scenario
     from fullpipe.conformance.outside.case import name_of
+    from fullpipe.scenario import scenario
 
     given = programs(program or [], server or [], sender or [])
     compared: list[Chosen | Program] = [*(controllers or []), *given]

@@ -19,7 +19,7 @@ def deliveries(
     The rate varies by a factor of two within seconds, with rare outages. Mahimahi reads the file, too.
     """
     from fullpipe import files
-    from fullpipe.ask import cellular
+    from fullpipe.scenario import cellular
 
     check_file(out)
     opportunities = cellular.generate(mean=mean, duration=duration, seed=seed)

@@ -35,9 +35,9 @@ def flows(
 
     `fullpipe study run ccwg25.short` replays the list that the variable FULLPIPE_FLOWS names.
     """
-    from fullpipe.ask.arrivals import flow_list
-    from fullpipe.ask.arrivals import synthetic as made_up
     from fullpipe.errors import stated, unfit
+    from fullpipe.scenario.flow_lists import flow_list
+    from fullpipe.scenario.flow_lists import synthetic as made_up
 
     if (capture is None) != synthetic:
         given, fix = (

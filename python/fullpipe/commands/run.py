@@ -76,7 +76,7 @@ def run(
 ) -> None:
     """Run a scenario and print a table of its flows and queues; with several seeds, means and intervals."""
     from fullpipe import api
-    from fullpipe.ask.scenario import from_file
+    from fullpipe.scenario.scenario import from_file
     from fullpipe.show import tables
 
     loaded = from_file(scenario, code=code, programs=allow_programs, queue=queue, ecn=ecn)

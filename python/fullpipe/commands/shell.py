@@ -220,8 +220,8 @@ def _spec(
     more: dict[str, str | None],
 ) -> str:
     """The spec of the file's path, or of none, with the options of the directions, and more."""
-    from fullpipe.ask import scenario
     from fullpipe.errors import unfit
+    from fullpipe.scenario import scenario
 
     both, up, down = directions
     for one in directions:
@@ -279,7 +279,7 @@ def _assumed_buffer(rtt: str, path: dict[str, str], parameters: dict[str, str]) 
 
     For its way down, a scenario assumes Linux's 1000 packets instead.
     """
-    from fullpipe.ask import scenario
+    from fullpipe.scenario import scenario
 
     names = {"path.rtt": "rtt"}
     names |= {f"path.{key}": parameters[f"path.reverse.{key}"] for key in path}
@@ -294,7 +294,7 @@ def _from_file(file: Path, paths: list[dict[str, str]], given: dict[str, str]) -
     """Path, hosts, seed and the duration, which bounds changes, of a scenario, with the options in place."""
     from fullpipe import _native
     from fullpipe.errors import renamed
-    from fullpipe.system import kinds
+    from fullpipe.scenario import kinds
 
     kinds.check("path", file, ("Scenario", "Grid"), "a scenario file")
     # Only resolved: its flows, and files that they name, are not run.

@@ -9,11 +9,11 @@ from typing import Any
 from fullpipe import _native
 from fullpipe._native import FlowNow
 from fullpipe.api import load
-from fullpipe.ask.controllers import Chosen, is_of_stack
-from fullpipe.ask.scenario import Alternative, Scenario
 from fullpipe.conformance.case import NotApplicableError
 from fullpipe.conformance.stage import Bed, Opener
 from fullpipe.results.runs import Run, Runs
+from fullpipe.scenario.controllers import Chosen, is_of_stack
+from fullpipe.scenario.scenario import Alternative, Scenario
 from fullpipe.simulation import Simulation
 from fullpipe.worlds import answer, quic, quic_program
 from fullpipe.worlds.job import Job

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from fullpipe import plugins
 from fullpipe._native import Cancelled, ControllerError, ScenarioError, WorldError
 from fullpipe.api import Watcher
-from fullpipe.ask.controllers import Chosen, Own, is_of_stack, place_of
-from fullpipe.ask.programs import Program
 from fullpipe.conformance import registry
 from fullpipe.conformance.beds import BEDS, broken, world_of
 from fullpipe.conformance.case import Case, Measured, NotApplicableError, NotReachedError
 from fullpipe.conformance.conformity import FAIL, NOT_APPLICABLE, PASS, Check, Conformity, Played, Result
 from fullpipe.conformance.stage import STARTUP, Lab
 from fullpipe.errors import mistake, renamed
+from fullpipe.scenario.controllers import Chosen, Own, is_of_stack, place_of
+from fullpipe.scenario.programs import Program
 from fullpipe.system import machine
 from fullpipe.worlds import registry as worlds
 

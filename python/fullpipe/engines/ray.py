@@ -15,11 +15,11 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from fullpipe import plugins
-from fullpipe.ask.scenario import Alternative
 from fullpipe.engines import Done, Ended, Failed
 from fullpipe.engines.task import Task
 from fullpipe.errors import SweepError, mistake
 from fullpipe.results.runs import Run
+from fullpipe.scenario.scenario import Alternative
 from fullpipe.system import machine
 from fullpipe.worlds import registry
 from fullpipe.worlds.job import Job

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from fullpipe.ask.scenario import from_document, path_document
+from fullpipe.scenario.scenario import from_document, path_document
 from fullpipe.worlds import kernel
 from fullpipe.worlds.job import Job
 

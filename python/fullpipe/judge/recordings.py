@@ -10,9 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fullpipe import _native, files
-from fullpipe.ask.scenario import PATH_PARAMETERS, Alternative, Amount, Scenario, from_document, path_document
 from fullpipe.errors import mistake, unfit
-from fullpipe.system import parquet
+from fullpipe.scenario import parquet
+from fullpipe.scenario.scenario import (
+    PATH_PARAMETERS,
+    Alternative,
+    Amount,
+    Scenario,
+    from_document,
+    path_document,
+)
 from fullpipe.worlds import kernel
 from fullpipe.worlds.job import Job, Progress, ignore_progress
 

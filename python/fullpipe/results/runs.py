@@ -14,9 +14,9 @@ from typing import Any
 import polars as pl
 
 from fullpipe import files
-from fullpipe.ask.scenario import Alternative, Scenario
 from fullpipe.results.measures import MEASURES, SEEN, SIGNALS, Measure, estimates
 from fullpipe.results.statistics import Estimate
+from fullpipe.scenario.scenario import Alternative, Scenario
 from fullpipe.text import counted, joined
 
 # The columns of every run's time series. Values that a world does not have are null.

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from fullpipe import _native
 from fullpipe._native import ScenarioError, WorldError
-from fullpipe.ask.scenario import Alternative
 from fullpipe.errors import mistake, stated
+from fullpipe.scenario.scenario import Alternative
 from fullpipe.worlds.job import Job
 from fullpipe.worlds.logs import MOST, Logs
 from fullpipe.worlds.world import most_packets

@@ -1,9 +1,9 @@
 """The simulator: virtual time, our TCP model and our controllers, deterministic."""
 
 from fullpipe import _native
-from fullpipe.ask.controllers import Brought
-from fullpipe.ask.scenario import Alternative
 from fullpipe.results.runs import Run
+from fullpipe.scenario.controllers import Brought
+from fullpipe.scenario.scenario import Alternative
 from fullpipe.worlds.job import Job, Progress, ignore_progress
 from fullpipe.worlds.logs import opened
 from fullpipe.worlds.world import Stop, World, most_packets

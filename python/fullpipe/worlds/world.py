@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fullpipe import _native, plugins
-from fullpipe.ask import controllers, programs
-from fullpipe.ask.scenario import Alternative
+from fullpipe.scenario import controllers, programs
+from fullpipe.scenario.scenario import Alternative
 from fullpipe.worlds.job import Job, Progress, ignore_progress
 
 if TYPE_CHECKING:

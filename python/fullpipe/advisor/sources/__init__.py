@@ -14,9 +14,9 @@ from fullpipe import _native, reading
 from fullpipe._native import ScenarioError
 from fullpipe.advisor.inputs import given_of, readable
 from fullpipe.advisor.question import QUANTITIES, Question, Range, parsed
-from fullpipe.ask.scenario import Amount
 from fullpipe.errors import mistake, stated, typed
-from fullpipe.system import kinds
+from fullpipe.scenario import kinds
+from fullpipe.scenario.scenario import Amount
 from fullpipe.text import shown
 
 # No source of these is larger, but captures, which are read elsewhere.

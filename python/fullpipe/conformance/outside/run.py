@@ -11,7 +11,6 @@ from typing import Any
 
 from fullpipe._native import ScenarioError, WorldError
 from fullpipe.api import ATTEMPTS, Watcher
-from fullpipe.ask.scenario import Scenario, from_document
 from fullpipe.conformance.case import Criterion, Measured
 from fullpipe.conformance.conformity import (
     FAIL,
@@ -32,6 +31,7 @@ from fullpipe.engines.task import Task
 from fullpipe.errors import mistake, renamed
 from fullpipe.judge.trust import Load
 from fullpipe.results.runs import Run, Runs
+from fullpipe.scenario.scenario import Scenario, from_document
 from fullpipe.sweeps import sweep
 from fullpipe.sweeps.memory import Memory
 from fullpipe.system import machine

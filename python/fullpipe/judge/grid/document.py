@@ -41,9 +41,9 @@ from typing import Any
 
 from fullpipe import _native, files
 from fullpipe._native import ScenarioError
-from fullpipe.ask import scenario
-from fullpipe.ask.scenario import Alternative
 from fullpipe.errors import mistake, placed, renamed
+from fullpipe.scenario import scenario
+from fullpipe.scenario.scenario import Alternative
 from fullpipe.system.limits import MOST_CELLS
 from fullpipe.worlds.world import World
 

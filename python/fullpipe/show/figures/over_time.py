@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import altair as alt
 import polars as pl
 
-from fullpipe.ask.path_facts import Steps
 from fullpipe.results.runs import Runs
+from fullpipe.scenario.path_facts import Steps
 from fullpipe.show.figures import theme
 from fullpipe.show.figures.offline import OfflineConcatChart
 from fullpipe.show.figures.prepare import Panel, bands, flow_colours, line, panels, records

@@ -12,10 +12,10 @@ from typing import Any
 
 import polars as pl
 
-from fullpipe.ask import path_facts
-from fullpipe.ask.path_facts import PathFacts, Steps
 from fullpipe.results.measures import goodput_bps
 from fullpipe.results.runs import Run, Runs
+from fullpipe.scenario import path_facts
+from fullpipe.scenario.path_facts import PathFacts, Steps
 from fullpipe.show.figures import theme
 from fullpipe.text import joined
 

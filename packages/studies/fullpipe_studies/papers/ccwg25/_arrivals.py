@@ -16,8 +16,8 @@ from typing import Any
 
 import polars as pl
 
-from fullpipe.ask import path_facts
-from fullpipe.ask.arrivals import flow_list, models, srpt, synthetic
+from fullpipe.scenario import path_facts
+from fullpipe.scenario.flow_lists import flow_list, models, srpt, synthetic
 from fullpipe_studies.claim import Trial
 
 # The environment variable that names a flow list; without it, the flows are synthetic.

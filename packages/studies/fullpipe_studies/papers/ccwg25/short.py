@@ -2,7 +2,7 @@
 
 Question: do short flows complete sooner with BBR than with CUBIC, and does BBR fill a deep buffer?
 Method: flows from a capture, or synthetic flows with the stated properties of the trace
-(`arrivals/synthetic.py`), are replayed over 3 Gbit/s, 10 ms (the slides do not state the RTT) with buffers
+(`flow_lists/synthetic.py`), are replayed over 3 Gbit/s, 10 ms (the slides do not state the RTT) with buffers
 of 1 and 8 BDP, in three models: with their pauses, with pauses collapsed, and with independent
 inter-arrival times and volumes. Each run is a slice of 10 s: a scenario may have up to 100 000 flows, 15
 minutes have nine times as many, and 30 repetitions of 30 s would need 20 GB of disk. Flows that start in the
@@ -24,7 +24,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from fullpipe.ask.arrivals import models
+from fullpipe.scenario.flow_lists import models
 from fullpipe.show.figures import theme
 from fullpipe_studies import charts, take
 from fullpipe_studies.claim import (

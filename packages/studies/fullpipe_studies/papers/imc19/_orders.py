@@ -18,8 +18,8 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
-from fullpipe.ask.scenario import from_document
 from fullpipe.results.runs import left_metrics
+from fullpipe.scenario.scenario import from_document
 from fullpipe.worlds import registry
 from fullpipe.worlds.job import Job
 from fullpipe.worlds.world import Stop, run_one

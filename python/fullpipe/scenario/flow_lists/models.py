@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from fullpipe.ask.arrivals.flow_list import SCHEMA
+from fullpipe.scenario.flow_lists.flow_list import SCHEMA
 
 PAUSED, COLLAPSED, SYNTHETIC = "paused", "collapsed", "synthetic"
 MODELS = (PAUSED, COLLAPSED, SYNTHETIC)

@@ -19,7 +19,7 @@ import polars as pl
 
 from fullpipe import _native, files
 from fullpipe.errors import mistake
-from fullpipe.system import kinds, parquet
+from fullpipe.scenario import kinds, parquet
 
 SCHEMA: dict[str, type[pl.Int64]] = {
     "flow": pl.Int64,

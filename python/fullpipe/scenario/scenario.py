@@ -15,11 +15,10 @@ from typing import Any, TypeAlias
 
 from fullpipe import _native
 from fullpipe._native import ScenarioError
-from fullpipe.ask import controllers
-from fullpipe.ask.controllers import Chosen, Given, Own
-from fullpipe.ask.programs import Program, check_consent, written
 from fullpipe.errors import mistake, renamed, stated
-from fullpipe.system import kinds
+from fullpipe.scenario import controllers, kinds
+from fullpipe.scenario.controllers import Chosen, Given, Own
+from fullpipe.scenario.programs import Program, check_consent, written
 
 Document: TypeAlias = Mapping[str, Any]
 Amount: TypeAlias = str | int | float

@@ -27,8 +27,8 @@ from itertools import pairwise
 
 import polars as pl
 
-from fullpipe.ask.arrivals.flow_list import SCHEMA
-from fullpipe.ask.arrivals.models import shuffled
+from fullpipe.scenario.flow_lists.flow_list import SCHEMA
+from fullpipe.scenario.flow_lists.models import shuffled
 
 FLOWS, SECONDS = 890_000, 900
 SMALL_BYTES, SMALL_PART = 18_200, 0.9

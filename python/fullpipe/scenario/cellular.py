@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator
 from itertools import accumulate
 from typing import Any
 
-from fullpipe.ask.scenario import Amount, from_document
 from fullpipe.errors import mistake
+from fullpipe.scenario.scenario import Amount, from_document
 
 # Bits that one opportunity carries.
 OPPORTUNITY_BITS = 1500 * 8

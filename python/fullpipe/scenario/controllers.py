@@ -35,8 +35,8 @@ from typing import Any, TypeAlias
 
 from fullpipe import _native, plugins
 from fullpipe._native import ControllerError, ScenarioError
-from fullpipe.ask import values
 from fullpipe.errors import mistake
+from fullpipe.scenario import class_values
 
 # The names under which the native half looks for methods that a class has of its own.
 _METHODS = (
@@ -164,9 +164,9 @@ class Own:
         digest = _digest(file, text) if file is not None else _of_class(made_by)
         not_plain = ""
         try:
-            digest += values.of_class(made_by, Controller, in_file=file is not None)
-            said = values.of_parameters(given)
-        except values.NotPlainError as error:
+            digest += class_values.of_class(made_by, Controller, in_file=file is not None)
+            said = class_values.of_parameters(given)
+        except class_values.NotPlainError as error:
             not_plain = str(error)
             # Only for this process, which has no other class at that place.
             said = f"{id(made_by)} {sorted(given.items())!r}"
@@ -190,7 +190,9 @@ class Own:
             )
             raise mistake("controller", text, expected, fix)
         given = _parameters(text, said)
-        return Own(text, _with(_digest(path, text), made_by, values.of_parameters(given)), given, made_by)
+        return Own(
+            text, _with(_digest(path, text), made_by, class_values.of_parameters(given)), given, made_by
+        )
 
     def make(self) -> Controller:
         """A controller for one flow."""

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from fullpipe import _native
-from fullpipe.ask.scenario import Alternative
+from fullpipe.scenario.scenario import Alternative
 
 # The time from which a value holds, in seconds, and the value.
 Steps = list[tuple[float, float]]
