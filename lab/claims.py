@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import fullpipe
-from fullpipe.results.runs import Run
+from fullpipe.measures.run import Run
 from fullpipe.scenario import scenario
 from fullpipe_studies import catalogue
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import fullpipe as fp
-from fullpipe.results.runs import Run
+from fullpipe.measures.run import Run
 from fullpipe.show.results import Results
 from fullpipe.worlds import kernel, quic_program, sim
 from fullpipe.worlds.job import Job

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fullpipe.engines import Done, Ended, Failed
 from fullpipe.engines.task import Task
-from fullpipe.results.runs import Run
+from fullpipe.measures.run import Run
 from fullpipe.scenario import scenario
 from fullpipe.sweeps.store import Store
 from fullpipe.worlds import sim

@@ -18,7 +18,7 @@ from fullpipe.advisor import candidates as there
 from fullpipe.advisor.goals import Trial
 from fullpipe.advisor.question import competitors, parsed, shown, written
 from fullpipe.advisor.trials import EXTRAS, Bench, Trials
-from fullpipe.results.statistics import Estimate
+from fullpipe.measures.statistics import Estimate
 
 OURS = ("reno", "cubic", "bbr1")
 

@@ -12,7 +12,7 @@ from fullpipe.advisor import goals, held, ranking
 from fullpipe.advisor.goals import Trial
 from fullpipe.advisor.held import Held, Lack, Table
 from fullpipe.commands import kernel_advice
-from fullpipe.results.runs import Run
+from fullpipe.measures.run import Run
 from fullpipe.show.markers import Markers
 from fullpipe.sweeps.store import Store
 from fullpipe.worlds import registry

@@ -19,7 +19,7 @@ from fullpipe._native import ScenarioError
 from fullpipe.advisor import goals, ranking
 from fullpipe.advisor.advice import called
 from fullpipe.advisor.question import percent
-from fullpipe.results.runs import Run
+from fullpipe.measures.run import Run
 
 OURS = ["reno", "cubic", "bbr1"]
 PATH: dict[str, Any] = {"rate": "20 Mbit/s", "rtt": "40 ms", "buffer": "8 bdp", "candidates": OURS}

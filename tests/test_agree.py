@@ -13,7 +13,7 @@ import fullpipe as fp
 from fullpipe import cli
 from fullpipe.commands import _common
 from fullpipe.judge.agreement import Agreement
-from fullpipe.results.runs import Run
+from fullpipe.measures.run import Run
 from fullpipe.scenario.scenario import Alternative, Scenario
 from fullpipe.show.counts import left_out
 from fullpipe.show.results import Results

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fullpipe.results.runs import Run
+from fullpipe.measures.run import Run
 from fullpipe.scenario.scenario import Alternative, Scenario
 from fullpipe.show.answers import answers
 from fullpipe.show.results import Results

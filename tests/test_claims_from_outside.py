@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import fullpipe as fp
 import fullpipe_studies
 from fullpipe import cli
-from fullpipe.results.runs import Run
+from fullpipe.measures.run import Run
 from fullpipe.worlds import Stop, World, registry, sim
 from fullpipe.worlds.job import Job, Progress, ignore_progress
 from fullpipe_studies import catalogue

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from conftest import PATH, command
 from fullpipe import cli
-from fullpipe.results.runs import Run
+from fullpipe.measures.run import Run
 from fullpipe.system import machine
 from fullpipe.text import minutes
 from fullpipe.worlds import registry, sim

@@ -19,7 +19,7 @@ from fullpipe.conformance.outside.case import LIKES, Course, OutsideCase, name_o
 from fullpipe.conformance.outside.courses import CHANGE_S, CLEAN, DEEP, OUTAGE_S
 from fullpipe.conformance.outside.run import Subject, conform_program, judge
 from fullpipe.conformance.outside.seen import NotJudgedError, Seen
-from fullpipe.results.runs import Run
+from fullpipe.measures.run import Run
 from fullpipe.scenario.scenario import from_document
 from fullpipe.system import machine
 from fullpipe.worlds import kernel

@@ -14,7 +14,7 @@ from fullpipe.engines import local as engine_here
 from fullpipe.engines.local import Local
 from fullpipe.engines.single import Single
 from fullpipe.engines.task import Task
-from fullpipe.results.runs import Run
+from fullpipe.measures.run import Run
 from fullpipe.scenario import scenario
 from fullpipe.worlds import kernel, sim
 from fullpipe.worlds.job import Job

@@ -19,7 +19,7 @@ from conftest import PATH, command
 from fullpipe import _native, cli
 from fullpipe.commands import _common
 from fullpipe.errors import OutputError
-from fullpipe.results.runs import Run
+from fullpipe.measures.run import Run
 from fullpipe.worlds import logs, registry
 
 ONE = {

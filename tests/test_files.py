@@ -13,7 +13,7 @@ import pytest
 import fullpipe as fp
 from fullpipe import files
 from fullpipe.errors import OutputError
-from fullpipe.results.runs import Run
+from fullpipe.measures.run import Run
 from fullpipe.show.results import Results
 
 

@@ -16,8 +16,8 @@ from fullpipe.engines.task import Task
 from fullpipe.judge import differences
 from fullpipe.judge.grid import compare, document, run, summary
 from fullpipe.judge.grid.document import Cell, Grid, load
-from fullpipe.results.measures import BY_NAME
-from fullpipe.results.statistics import estimate
+from fullpipe.measures.measures import BY_NAME
+from fullpipe.measures.statistics import estimate
 from fullpipe.scenario.scenario import Alternative
 from fullpipe.show.grid import tables, write
 from fullpipe.sweeps.store import Place, Stored

@@ -13,8 +13,8 @@ import fullpipe as fp
 from conftest import answer_for_the_kernel, command
 from fullpipe import _native, cli
 from fullpipe.commands import _common
-from fullpipe.results.measures import goodput_bps
-from fullpipe.results.runs import Run
+from fullpipe.measures.measures import goodput_bps
+from fullpipe.measures.run import Run
 from fullpipe.show.grid import write
 from fullpipe.sweeps.store import Store
 from fullpipe.worlds import kernel

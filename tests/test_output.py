@@ -18,7 +18,7 @@ from conftest import PATH, answer_for_the_kernel, command
 from fullpipe import _native, cli, files
 from fullpipe.commands import _common
 from fullpipe.judge import emulator_check, recordings
-from fullpipe.results.runs import Run
+from fullpipe.measures.run import Run
 from fullpipe.show.grid import write as grid_write
 from fullpipe.show.watched import Watched
 from fullpipe.worlds import kernel

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 import fullpipe as fp
 from conftest import PATH, command
 from fullpipe import cli
-from fullpipe.results import measures
+from fullpipe.measures import measures
 from fullpipe.scenario import scenario
 from fullpipe.scenario.programs import Program
 from fullpipe.worlds import registry

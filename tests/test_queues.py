@@ -12,8 +12,8 @@ import fullpipe as fp
 from conftest import PATH
 from fullpipe import cli
 from fullpipe.commands import _common
-from fullpipe.results.measures import columns
-from fullpipe.results.runs import Run
+from fullpipe.measures.measures import columns
+from fullpipe.measures.run import Run
 from fullpipe.show import tables
 from fullpipe.show.figures.summary import figure
 

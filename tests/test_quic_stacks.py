@@ -19,7 +19,7 @@ from conftest import command
 from fullpipe import api, cli
 from fullpipe.conformance.conformity import NOT_APPLICABLE, PASS
 from fullpipe.errors import OutputError
-from fullpipe.results.runs import Run
+from fullpipe.measures.run import Run
 from fullpipe.show.figures import theme
 from fullpipe.worlds import quic, quic_program, registry
 from test_bad_input import powerless

@@ -15,7 +15,7 @@ ROOMS = (
     "reading",
     "system",
     "scenario",
-    "results",
+    "measures",
     "worlds",
     "engines",
     "sweeps",

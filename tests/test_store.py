@@ -18,7 +18,7 @@ from fullpipe.engines import Done
 from fullpipe.engines.local import Local
 from fullpipe.engines.task import Task
 from fullpipe.errors import OutputError, SweepError
-from fullpipe.results.runs import Run
+from fullpipe.measures.run import Run
 from fullpipe.sweeps import pack
 from fullpipe.sweeps.store import Place, Store, Stored
 from fullpipe.sweeps.sweep import carry_out

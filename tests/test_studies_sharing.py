@@ -5,7 +5,7 @@ import math
 import polars as pl
 import pytest
 
-from fullpipe.results.runs import Run
+from fullpipe.measures.run import Run
 from fullpipe.scenario.scenario import from_document
 from fullpipe_studies import sharing
 

@@ -4,7 +4,7 @@ import io
 
 import fullpipe as fp
 from conftest import SCENARIOS
-from fullpipe.results.measures import flow_alone, goodput_bps, unlike_lifetimes
+from fullpipe.measures.measures import flow_alone, goodput_bps, unlike_lifetimes
 from fullpipe.show import tables
 from fullpipe.show.answers import answers
 
@@ -64,7 +64,7 @@ def test_completion_times_of_requests_are_in_every_table() -> None:
 
 
 def test_bulk_flows_have_no_columns_of_completion_times() -> None:
-    from fullpipe.results.measures import columns
+    from fullpipe.measures.measures import columns
 
     summary = fp.run({"duration": "1 s", "path": PATH, "compare": ["reno"]}).runs[0].summary
     assert summary["fct_ms"] is None

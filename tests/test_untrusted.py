@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from fullpipe.results.runs import Run
+from fullpipe.measures.run import Run
 from fullpipe.show import tables
 from fullpipe.show.answers import answers
 from fullpipe.show.figures import summary

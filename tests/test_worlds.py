@@ -26,7 +26,7 @@ from fullpipe.engines.local import Local
 from fullpipe.engines.task import Task
 from fullpipe.judge import doctor
 from fullpipe.judge.grid import run as grid_run
-from fullpipe.results.runs import FLOW_COLUMNS, LINK_COLUMNS, Run
+from fullpipe.measures.run import FLOW_COLUMNS, LINK_COLUMNS, Run
 from fullpipe.scenario import path_facts, scenario
 from fullpipe.show.figures import summary, theme
 from fullpipe.show.grid import write as grid_write

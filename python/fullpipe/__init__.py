@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fullpipe.errors import OutputError
     from fullpipe.judge.agreement import Agreement
     from fullpipe.judge.recordings import read_recording
-    from fullpipe.results.runs import Run, left_metrics
+    from fullpipe.measures.run import Run, left_metrics
     from fullpipe.scenario.controllers import Controller, Limits
     from fullpipe.scenario.programs import Program
     from fullpipe.show.results import Results
@@ -91,8 +91,8 @@ _HOME = {
     "OutputError": "fullpipe.errors",
     "read_recording": "fullpipe.judge.recordings",
     "Results": "fullpipe.show.results",
-    "Run": "fullpipe.results.runs",
-    "left_metrics": "fullpipe.results.runs",
+    "Run": "fullpipe.measures.run",
+    "left_metrics": "fullpipe.measures.run",
     "Cancelled": "fullpipe._native",
     "ScenarioError": "fullpipe._native",
     "RecordingError": "fullpipe._native",

@@ -12,7 +12,7 @@ from fullpipe.engines.single import Single
 from fullpipe.engines.task import Task
 from fullpipe.errors import mistake
 from fullpipe.judge.agreement import Agreement
-from fullpipe.results.runs import Run, left_metrics
+from fullpipe.measures.run import Run, left_metrics
 from fullpipe.scenario import scenario
 from fullpipe.scenario.controllers import Chosen
 from fullpipe.scenario.programs import Program

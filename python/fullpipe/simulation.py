@@ -19,7 +19,7 @@ from typing import overload
 from fullpipe import _native
 from fullpipe.api import Runnable, load
 from fullpipe.errors import mistake
-from fullpipe.results.runs import Run
+from fullpipe.measures.run import Run
 from fullpipe.scenario.scenario import Alternative, Amount
 from fullpipe.worlds import sim
 

@@ -24,8 +24,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TypeAlias
 
-from fullpipe.results import statistics
-from fullpipe.results.statistics import Estimate, Modes, estimate, geometric, median
+from fullpipe.measures import statistics
+from fullpipe.measures.statistics import Estimate, Modes, estimate, geometric, median
 from fullpipe.text import counted
 
 __all__ = ["estimate", "geometric", "median"]  # The middles that `within` takes.

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import altair as alt
 import polars as pl
 
-from fullpipe.results.runs import Run
+from fullpipe.measures.run import Run
 from fullpipe.text import counted, joined
 from fullpipe.worlds import registry
 from fullpipe_studies.checks import (

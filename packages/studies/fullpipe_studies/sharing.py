@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import polars as pl
 
-from fullpipe.results.runs import Run
+from fullpipe.measures.run import Run
 
 
 def rates(run: Run, after_s: float, before_s: float = math.inf) -> dict[str, float]:

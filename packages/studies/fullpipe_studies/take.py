@@ -5,7 +5,7 @@ from typing import Any
 
 import polars as pl
 
-from fullpipe.results.runs import Run
+from fullpipe.measures.run import Run
 from fullpipe.scenario import path_facts
 from fullpipe_studies.claim import Trial, number
 

@@ -19,7 +19,7 @@ from fullpipe.advisor.recipes import Line
 from fullpipe.advisor.trials import EXTRAS, Bench
 from fullpipe.engines.local import Local
 from fullpipe.errors import mistake, stated
-from fullpipe.results.statistics import Estimate
+from fullpipe.measures.statistics import Estimate
 from fullpipe.text import joined, minutes
 from fullpipe.worlds import registry
 

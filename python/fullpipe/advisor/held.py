@@ -45,7 +45,7 @@ from fullpipe.advisor.trials import Bench, Plan, Summaries, address
 from fullpipe.engines import Ended, Engine
 from fullpipe.engines.local import Local
 from fullpipe.engines.task import Task, check_ready
-from fullpipe.results.statistics import t_quantile
+from fullpipe.measures.statistics import t_quantile
 from fullpipe.sweeps import sweep
 from fullpipe.sweeps.store import Store
 from fullpipe.text import counted, minutes

@@ -12,7 +12,7 @@ from fullpipe import _native, files
 from fullpipe.advisor.map import UNCLEAR, DecisionMap
 from fullpipe.advisor.question import percent
 from fullpipe.advisor.tree import Tree
-from fullpipe.results.tree import Node
+from fullpipe.measures.decision_tree import Node
 from fullpipe.show.figures import theme
 from fullpipe.show.figures import tree as trees
 from fullpipe.show.figures.offline import OfflineConcatChart

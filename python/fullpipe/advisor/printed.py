@@ -11,7 +11,7 @@ from fullpipe.advisor import goals
 from fullpipe.advisor.advice import COLUMNS, Advice
 from fullpipe.advisor.crossings import Looked
 from fullpipe.advisor.question import SHORT
-from fullpipe.results.statistics import Estimate
+from fullpipe.measures.statistics import Estimate
 from fullpipe.show.fitting import Fitting
 from fullpipe.show.screen import Screen
 from fullpipe.text import counted, joined

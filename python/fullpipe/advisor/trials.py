@@ -11,7 +11,7 @@ from fullpipe.engines import pool
 from fullpipe.engines.local import Local
 from fullpipe.engines.task import Task
 from fullpipe.errors import SweepError, mistake
-from fullpipe.results.measures import Summary
+from fullpipe.measures.measures import Summary
 from fullpipe.scenario import path_facts
 from fullpipe.scenario.scenario import Scenario
 from fullpipe.sweeps import sweep

@@ -11,7 +11,7 @@ from fullpipe._native import FlowNow
 from fullpipe.api import load
 from fullpipe.conformance.case import NotApplicableError
 from fullpipe.conformance.stage import Bed, Opener
-from fullpipe.results.runs import Run, Runs
+from fullpipe.measures.run import Run, Runs
 from fullpipe.scenario.controllers import Chosen, is_of_stack
 from fullpipe.scenario.scenario import Alternative, Scenario
 from fullpipe.simulation import Simulation

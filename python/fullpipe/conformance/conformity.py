@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fullpipe.conformance.case import Case, Criterion
-from fullpipe.results.runs import Runs
+from fullpipe.measures.run import Runs
 from fullpipe.text import counted
 from fullpipe.worlds.logs import LIMIT
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 from fullpipe._native import Cancelled
 from fullpipe.conformance.case import NotReachedError
-from fullpipe.results.runs import Runs
+from fullpipe.measures.run import Runs
 from fullpipe.scenario.controllers import Chosen
 
 STARTUP, DRAIN = "startup", "drain"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from fullpipe.engines.task import Task
-from fullpipe.results.runs import Run
+from fullpipe.measures.run import Run
 
 
 @dataclass(frozen=True)

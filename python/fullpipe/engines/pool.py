@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 
-from fullpipe.results.runs import Run
+from fullpipe.measures.run import Run
 from fullpipe.system import machine
 from fullpipe.worlds.job import Job, Progress, ignore_progress
 from fullpipe.worlds.world import Stop, World, run_one

@@ -18,7 +18,7 @@ from fullpipe import plugins
 from fullpipe.engines import Done, Ended, Failed
 from fullpipe.engines.task import Task
 from fullpipe.errors import SweepError, mistake
-from fullpipe.results.runs import Run
+from fullpipe.measures.run import Run
 from fullpipe.scenario.scenario import Alternative
 from fullpipe.system import machine
 from fullpipe.worlds import registry

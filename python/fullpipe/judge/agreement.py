@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from fullpipe.judge import differences
-from fullpipe.results.measures import BY_NAME, SHARE, Quantity, known, shares
-from fullpipe.results.statistics import Estimate
+from fullpipe.measures.measures import BY_NAME, SHARE, Quantity, known, shares
+from fullpipe.measures.statistics import Estimate
 from fullpipe.text import capitalised, joined
 from fullpipe.worlds import registry
 
 if TYPE_CHECKING:
-    from fullpipe.results.runs import Group, Runs
+    from fullpipe.measures.run import Group, Runs
     from fullpipe.worlds.world import World
 
 R = TypeVar("R", bound="Runs")

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from fullpipe.results.measures import (
+from fullpipe.measures.measures import (
     BY_NAME,
     SHARE,
     Measure,
@@ -20,11 +20,11 @@ from fullpipe.results.measures import (
     shares,
     unlike_lifetimes,
 )
-from fullpipe.results.statistics import Estimate, estimate
+from fullpipe.measures.statistics import Estimate, estimate
 from fullpipe.text import joined
 
 if TYPE_CHECKING:
-    from fullpipe.results.runs import Group, Runs
+    from fullpipe.measures.run import Group, Runs
 
 # Goodputs that differ by less than this share of the larger count as equal, whatever their intervals. So do
 # queueing delays that differ by less than this share of the round-trip time.

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-from fullpipe.results.measures import Quantity
-from fullpipe.results.runs import Group, Runs
+from fullpipe.measures.measures import Quantity
+from fullpipe.measures.run import Group, Runs
 from fullpipe.text import counted
 from fullpipe.worlds import registry
 

@@ -6,7 +6,7 @@ They are no failures: the run went on without them.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fullpipe.results.runs import Runs
+from fullpipe.measures.run import Runs
 from fullpipe.show.figures import theme
 from fullpipe.show.page import text
 from fullpipe.text import counted, joined

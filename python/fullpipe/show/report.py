@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fullpipe import _native
 from fullpipe.judge.agreement import TOLERANCES, Agreement, range_counts
-from fullpipe.results.measures import (
+from fullpipe.measures.measures import (
     SHARE,
     Column,
     Quantity,
@@ -18,7 +18,7 @@ from fullpipe.results.measures import (
     known,
     shares,
 )
-from fullpipe.results.runs import Group, Run, Runs
+from fullpipe.measures.run import Group, Run, Runs
 from fullpipe.show.answers import answers
 from fullpipe.show.counts import left_out, often, single, spread
 from fullpipe.show.figures import theme

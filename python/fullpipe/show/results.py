@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from fullpipe import files
 from fullpipe.judge.agreement import Agreement
-from fullpipe.results.measures import MEASURES, SEEN, SIGNALS
-from fullpipe.results.runs import Group, Run, Runs
+from fullpipe.measures.measures import MEASURES, SEEN, SIGNALS
+from fullpipe.measures.run import Group, Run, Runs
 
 if TYPE_CHECKING:
     import altair as alt

@@ -7,7 +7,7 @@ from typing import Any
 from rich.text import Text
 
 from fullpipe.judge import agreement, doctor, emulator_check, recordings
-from fullpipe.results.measures import (
+from fullpipe.measures.measures import (
     BY_NAME,
     SHARE,
     Column,
@@ -20,7 +20,7 @@ from fullpipe.results.measures import (
     shares,
     unlike_lifetimes,
 )
-from fullpipe.results.runs import Group, Runs
+from fullpipe.measures.run import Group, Runs
 from fullpipe.show.counts import left_out, often, single, spread
 from fullpipe.show.figures import theme
 from fullpipe.show.fitting import Fitting

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fullpipe.engines import Done
 from fullpipe.engines.task import Task
-from fullpipe.results.runs import Run
+from fullpipe.measures.run import Run
 from fullpipe.sweeps.store import Place, Store, Stored
 
 

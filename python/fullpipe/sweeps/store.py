@@ -28,7 +28,7 @@ from fullpipe import files
 from fullpipe.engines import Done
 from fullpipe.engines.task import FORMAT, Task
 from fullpipe.errors import OutputError, SweepError
-from fullpipe.results.runs import Run
+from fullpipe.measures.run import Run
 from fullpipe.sweeps import pack
 
 _LOCK, _LOG, _RUNS = "lock", "log.jsonl", "runs"

@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 
 from fullpipe import _native, plugins
-from fullpipe.results.measures import estimates
-from fullpipe.results.runs import FLOW_COLUMNS, LINK_COLUMNS, Run
+from fullpipe.measures.measures import estimates
+from fullpipe.measures.run import FLOW_COLUMNS, LINK_COLUMNS, Run
 from fullpipe.text import shown
 from fullpipe.worlds.job import Job
 
@@ -58,7 +58,7 @@ _OF_TABLES = ("world", "alternative", "seed")
 def checked(world: str, job: Job, run: object) -> Run:
     """The run; raises the `WorldError` that names the world and the field that is wrong."""
     if not isinstance(run, Run):
-        raise _wrong(world, "run()", run, "a fullpipe.results.runs.Run")
+        raise _wrong(world, "run()", run, "a fullpipe.measures.run.Run")
     for name, given, expected in (
         ("alternative", run.label, job.alternative.label),
         ("world", run.world, world),

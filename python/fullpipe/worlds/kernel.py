@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
 from fullpipe import _native
-from fullpipe.results.runs import Run
+from fullpipe.measures.run import Run
 from fullpipe.scenario.scenario import Alternative, from_document
 from fullpipe.worlds import child
 from fullpipe.worlds.job import Job, Progress, ignore_progress

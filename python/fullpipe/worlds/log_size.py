@@ -14,7 +14,7 @@ from fullpipe.worlds.logs import MOST, Logs
 from fullpipe.worlds.world import most_packets
 
 if TYPE_CHECKING:
-    from fullpipe.results.runs import Run
+    from fullpipe.measures.run import Run
 
 # Bytes of both forms of qlog for each segment that a sender sends, with half an ACK and its events.
 _QLOG_BYTES = 1320

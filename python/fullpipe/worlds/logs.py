@@ -12,7 +12,7 @@ from fullpipe.errors import OutputError, mistake
 from fullpipe.text import shown
 
 if TYPE_CHECKING:
-    from fullpipe.results.runs import Run
+    from fullpipe.measures.run import Run
 
 # What a pcapng file keeps of a packet by default: all headers.
 SNAPLEN = 128

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fullpipe import _native
-from fullpipe.results.runs import Run
+from fullpipe.measures.run import Run
 from fullpipe.scenario.scenario import Alternative
 from fullpipe.worlds import kernel
 from fullpipe.worlds.job import Job, Progress, ignore_progress

@@ -1,7 +1,7 @@
 """The simulator: virtual time, our TCP model and our controllers, deterministic."""
 
 from fullpipe import _native
-from fullpipe.results.runs import Run
+from fullpipe.measures.run import Run
 from fullpipe.scenario.controllers import Brought
 from fullpipe.scenario.scenario import Alternative
 from fullpipe.worlds.job import Job, Progress, ignore_progress

@@ -11,7 +11,7 @@ from fullpipe.scenario.scenario import Alternative
 from fullpipe.worlds.job import Job, Progress, ignore_progress
 
 if TYPE_CHECKING:
-    from fullpipe.results.runs import Run
+    from fullpipe.measures.run import Run
 
 # Wall time of a simulated second, about. Only estimates use it.
 _VIRTUAL_COST = 0.002

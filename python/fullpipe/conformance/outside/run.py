@@ -30,7 +30,7 @@ from fullpipe.engines.single import Single
 from fullpipe.engines.task import Task
 from fullpipe.errors import mistake, renamed
 from fullpipe.judge.trust import Load
-from fullpipe.results.runs import Run, Runs
+from fullpipe.measures.run import Run, Runs
 from fullpipe.scenario.scenario import Scenario, from_document
 from fullpipe.sweeps import sweep
 from fullpipe.sweeps.memory import Memory

@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from fullpipe.results.runs import Run
+from fullpipe.measures.run import Run
 
 # Rates are means over at least this long, in round trips of the empty path.
 _ROUNDS_A_WINDOW = 5

@@ -25,8 +25,8 @@ from fullpipe.judge.grid.rules import (
     RTT_TOLERANCE,
     SHARE_TOLERANCE,
 )
-from fullpipe.results.measures import BY_NAME, SHARE, Quantity, known, shares
-from fullpipe.results.statistics import Estimate
+from fullpipe.measures.measures import BY_NAME, SHARE, Quantity, known, shares
+from fullpipe.measures.statistics import Estimate
 from fullpipe.sweeps.store import Stored
 
 

@@ -9,7 +9,7 @@ import altair as alt
 
 from fullpipe import files
 from fullpipe.errors import mistake
-from fullpipe.results.runs import Runs
+from fullpipe.measures.run import Runs
 from fullpipe.show.figures import inflight, rtt, summary, throughput
 from fullpipe.show.figures.svg import picture
 from fullpipe.show.figures.svg import png as as_png

@@ -7,7 +7,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from fullpipe.results.runs import Run
+from fullpipe.measures.run import Run
 from fullpipe.show.figures import theme
 from fullpipe.show.figures.prepare import Panel, Row, goodput_mbps, line
 

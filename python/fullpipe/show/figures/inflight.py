@@ -2,7 +2,7 @@
 
 import altair as alt
 
-from fullpipe.results.runs import Runs
+from fullpipe.measures.run import Runs
 from fullpipe.show.figures.over_time import OverTime, draw
 from fullpipe.show.figures.prepare import (
     Panel,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import altair as alt
 import polars as pl
 
-from fullpipe.results.runs import Runs
+from fullpipe.measures.run import Runs
 from fullpipe.scenario.path_facts import Steps
 from fullpipe.show.figures import theme
 from fullpipe.show.figures.offline import OfflineConcatChart

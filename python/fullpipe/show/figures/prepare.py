@@ -12,8 +12,8 @@ from typing import Any
 
 import polars as pl
 
-from fullpipe.results.measures import goodput_bps
-from fullpipe.results.runs import Run, Runs
+from fullpipe.measures.measures import goodput_bps
+from fullpipe.measures.run import Run, Runs
 from fullpipe.scenario import path_facts
 from fullpipe.scenario.path_facts import PathFacts, Steps
 from fullpipe.show.figures import theme

@@ -4,8 +4,8 @@ from typing import Any
 
 import altair as alt
 
-from fullpipe.results.measures import BY_NAME, Measure
-from fullpipe.results.runs import Runs
+from fullpipe.measures.measures import BY_NAME, Measure
+from fullpipe.measures.run import Runs
 from fullpipe.show.counts import often
 from fullpipe.show.figures import theme
 from fullpipe.show.figures.offline import OfflineConcatChart

@@ -9,7 +9,7 @@ from typing import Any
 
 import altair as alt
 
-from fullpipe.results.tree import Node
+from fullpipe.measures.decision_tree import Node
 from fullpipe.show.figures import theme
 
 # A node keeps its colour on a dark page, so its text must keep its own.

@@ -12,8 +12,8 @@ from fullpipe import _native, files
 from fullpipe.judge.grid.compare import Compared, Measured, kernels
 from fullpipe.judge.grid.rules import TOLERANCES
 from fullpipe.judge.grid.run import Found, Plan
-from fullpipe.results.measures import MEASURES, shares
-from fullpipe.results.statistics import Estimate
+from fullpipe.measures.measures import MEASURES, shares
+from fullpipe.measures.statistics import Estimate
 from fullpipe.show.grid.tables import HEADINGS, mean, ranged
 from fullpipe.show.markers import Markers
 from fullpipe.text import cell, counted, ran_by

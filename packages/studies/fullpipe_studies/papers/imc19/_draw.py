@@ -11,7 +11,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from fullpipe.results.tree import Node
+from fullpipe.measures.decision_tree import Node
 from fullpipe.show.figures import theme
 from fullpipe.show.figures import tree as trees
 from fullpipe_studies import charts

@@ -18,7 +18,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
-from fullpipe.results.runs import left_metrics
+from fullpipe.measures.run import left_metrics
 from fullpipe.scenario.scenario import from_document
 from fullpipe.worlds import registry
 from fullpipe.worlds.job import Job

@@ -18,8 +18,8 @@ from typing import Any
 
 import polars as pl
 
-from fullpipe.results import tree as trees
-from fullpipe.results.tree import SEED, Node
+from fullpipe.measures import decision_tree as trees
+from fullpipe.measures.decision_tree import SEED, Node
 from fullpipe.text import counted
 
 # Columns of a table of paths, and their names in rules.

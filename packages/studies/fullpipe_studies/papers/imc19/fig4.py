@@ -29,7 +29,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from fullpipe.results.tree import INSTALL
+from fullpipe.measures.decision_tree import INSTALL
 from fullpipe.show.figures import theme
 from fullpipe.text import counted
 from fullpipe_studies.claim import Check, Claim, Data, Grid, covers, more, number, within

@@ -16,7 +16,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from fullpipe.results.statistics import share
+from fullpipe.measures.statistics import share
 from fullpipe_studies import charts, take
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, more, number, within
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from fullpipe.results.statistics import Estimate, estimate
+from fullpipe.measures.statistics import Estimate, estimate
 
 Summary: TypeAlias = dict[str, Any]
 

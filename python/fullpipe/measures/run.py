@@ -14,8 +14,8 @@ from typing import Any
 import polars as pl
 
 from fullpipe import files
-from fullpipe.results.measures import MEASURES, SEEN, SIGNALS, Measure, estimates
-from fullpipe.results.statistics import Estimate
+from fullpipe.measures.measures import MEASURES, SEEN, SIGNALS, Measure, estimates
+from fullpipe.measures.statistics import Estimate
 from fullpipe.scenario.scenario import Alternative, Scenario
 from fullpipe.text import counted, joined
 
