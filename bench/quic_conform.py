@@ -20,10 +20,10 @@ from fullpipe import files
 from fullpipe.conformance import minimal, packet_logs
 from fullpipe.conformance.case import Criterion
 from fullpipe.conformance.conformity import FAIL, NOT_APPLICABLE, PASS, Conformity, Result
+from fullpipe.runs.worlds import registry
+from fullpipe.runs.worlds.logs import Logs
 from fullpipe.show.markers import Markers
 from fullpipe.text import joined
-from fullpipe.worlds import registry
-from fullpipe.worlds.logs import Logs
 
 CONTROLLERS = (
     *("bbr3", "bbr1", "newreno", "cubic9438", "cubic", "copa"),

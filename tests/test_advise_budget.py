@@ -19,8 +19,8 @@ from fullpipe.advisor import Question, advice, advise, crossings, goals, many, p
 from fullpipe.advisor.question import parsed
 from fullpipe.advisor.trials import EXTRAS, Bench
 from fullpipe.commands import _common
-from fullpipe.engines.local import Local
-from fullpipe.worlds.job import Job
+from fullpipe.runs.engines.local import Local
+from fullpipe.runs.worlds.job import Job
 
 OURS = ("reno", "cubic", "bbr1")
 SMALL: dict[str, Any] = {"rate": "2mbit", "rtt": "10ms", "candidates": OURS}

@@ -11,7 +11,7 @@ from fullpipe.advisor.advice import Advice, advise
 from fullpipe.advisor.goals import Trial
 from fullpipe.advisor.question import Numbers, parsed
 from fullpipe.advisor.trials import EXTRAS, Bench, Trials
-from fullpipe.worlds import registry
+from fullpipe.runs.worlds import registry
 
 PATH = Question(rate="50mbit", rtt="80ms", buffer="100 KB", candidates=("a", "b"))
 GOAL = goals.BULK

@@ -17,9 +17,9 @@ from fullpipe.advisor import map as maps
 from fullpipe.advisor import tree as trees
 from fullpipe.advisor.goals import Trial
 from fullpipe.advisor.question import Numbers, parsed
-from fullpipe.engines import Ended
-from fullpipe.engines.task import Task
-from fullpipe.sweeps.store import Store
+from fullpipe.runs.engines import Ended
+from fullpipe.runs.engines.task import Task
+from fullpipe.runs.store import Store
 from sweeping import Scripted, logged
 
 
@@ -352,14 +352,14 @@ def test_a_command_that_is_ended_resumes(tmp_path: Path, how: signal.Signals) ->
     folder = tmp_path / "map"
     code = (
         "import os, sys\n"
-        "from fullpipe.sweeps import store\n"
+        "from fullpipe.runs import store\n"
         "keep = store.Store.keep\n"
         "def kept(self, *all, **more):\n"
         "    found = keep(self, *all, **more)\n"
         f"    os.kill(os.getpid(), {int(how)})\n"
         "    return found\n"
         "store.Store.keep = kept\n"
-        "from fullpipe.engines import local\n"
+        "from fullpipe.runs.engines import local\n"
         "local._AHEAD = 1\n"
         "from fullpipe.__main__ import main; main()"
     )
@@ -381,7 +381,7 @@ def test_a_command_that_is_ended_resumes(tmp_path: Path, how: signal.Signals) ->
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
 def test_a_cluster_draws_the_same_map(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'ray>=2.48'")
-    from fullpipe.engines import ray
+    from fullpipe.runs.engines import ray
 
     here = maps.draw(small(), Store(tmp_path / "here"))
     there = maps.draw(small(), Store(tmp_path / "there"), ray.Ray(cores=2))

@@ -14,13 +14,13 @@ from fullpipe import cli
 from fullpipe.commands import _common
 from fullpipe.judge.agreement import Agreement
 from fullpipe.measures.run import Run
+from fullpipe.runs import machine
+from fullpipe.runs.worlds import kernel, sim
+from fullpipe.runs.worlds.job import Job
+from fullpipe.runs.worlds.world import World
 from fullpipe.scenario.scenario import Alternative, Scenario
 from fullpipe.show.counts import left_out
 from fullpipe.show.results import Results
-from fullpipe.system import machine
-from fullpipe.worlds import kernel, sim
-from fullpipe.worlds.job import Job
-from fullpipe.worlds.world import World
 
 ALTERNATIVE = Alternative("bbr1", "{}")
 

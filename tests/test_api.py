@@ -243,10 +243,10 @@ def test_loss_of_bursts_costs_less_than_loss_of_packets() -> None:
 
 
 def test_an_error_of_one_run_stops_the_rest() -> None:
-    from fullpipe.engines import pool
+    from fullpipe.runs.engines import pool
+    from fullpipe.runs.worlds import registry
+    from fullpipe.runs.worlds.job import Job
     from fullpipe.scenario.scenario import Alternative
-    from fullpipe.worlds import registry
-    from fullpipe.worlds.job import Job
 
     with pytest.raises(fp.ScenarioError):
         pool.run(registry.named("sim"), [Job(Alternative("broken", "{}"), seed) for seed in range(8)])
@@ -260,7 +260,7 @@ def test_notebooks_show_the_table(small: Results) -> None:
 
 def test_importing_costs_nothing() -> None:
     script = (
-        "import sys, fullpipe, fullpipe.cli, fullpipe.worlds._kernel_child;"
+        "import sys, fullpipe, fullpipe.cli, fullpipe.runs.worlds._kernel_child;"
         "heavy = {'polars', 'altair', 'vl_convert', 'numpy'} & set(sys.modules); assert not heavy, heavy"
     )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=600)

@@ -14,8 +14,8 @@ import fullpipe as fp
 import fullpipe_studies
 from fullpipe import cli
 from fullpipe.measures.run import Run
-from fullpipe.worlds import Stop, World, registry, sim
-from fullpipe.worlds.job import Job, Progress, ignore_progress
+from fullpipe.runs.worlds import Stop, World, registry, sim
+from fullpipe.runs.worlds.job import Job, Progress, ignore_progress
 from fullpipe_studies import catalogue
 
 README = Path(str(fullpipe_studies.__file__)).parent / "README.md"

@@ -17,11 +17,11 @@ from typer.testing import CliRunner
 from conftest import PATH, command
 from fullpipe import cli
 from fullpipe.measures.run import Run
-from fullpipe.system import machine
+from fullpipe.runs import machine
+from fullpipe.runs.worlds import registry, sim
+from fullpipe.runs.worlds.job import Job, Progress, ignore_progress
+from fullpipe.runs.worlds.world import Stop
 from fullpipe.text import minutes
-from fullpipe.worlds import registry, sim
-from fullpipe.worlds.job import Job, Progress, ignore_progress
-from fullpipe.worlds.world import Stop
 
 TINY = (*PATH, "--duration", "1 s", "--seeds", "2")
 

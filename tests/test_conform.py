@@ -17,8 +17,8 @@ from fullpipe.conformance.conformity import FAIL, NOT_APPLICABLE, PASS, Result
 from fullpipe.conformance.packet_logs import _job
 from fullpipe.conformance.run import conform
 from fullpipe.conformance.stage import Lab
-from fullpipe.engines import pool
-from fullpipe.worlds import registry as worlds
+from fullpipe.runs.engines import pool
+from fullpipe.runs.worlds import registry as worlds
 
 ROOT = Path(__file__).parent.parent
 # The draft's examples, A.1 to A.22.

@@ -20,9 +20,9 @@ from fullpipe.conformance.outside.courses import CHANGE_S, CLEAN, DEEP, OUTAGE_S
 from fullpipe.conformance.outside.run import Subject, conform_program, judge
 from fullpipe.conformance.outside.seen import NotJudgedError, Seen
 from fullpipe.measures.run import Run
+from fullpipe.runs import machine
+from fullpipe.runs.worlds import kernel
 from fullpipe.scenario.scenario import from_document
-from fullpipe.system import machine
-from fullpipe.worlds import kernel
 
 STEP_S = 0.01
 WIRE_BYTES, PAYLOAD_BYTES = 1500, 1448

@@ -20,7 +20,7 @@ from fullpipe import _native, cli
 from fullpipe.commands import _common
 from fullpipe.errors import OutputError
 from fullpipe.measures.run import Run
-from fullpipe.worlds import logs, registry
+from fullpipe.runs.worlds import logs, registry
 
 ONE = {
     "name": "one",

@@ -19,7 +19,7 @@ from fullpipe import cli
 from fullpipe.errors import ScenarioError
 from fullpipe.lab import server as lab
 from fullpipe.lab.server import Server
-from fullpipe.worlds import child
+from fullpipe.runs.worlds import child
 
 
 @pytest.fixture

@@ -17,11 +17,11 @@ import fullpipe as fp
 from conftest import PATH, answer_for_the_kernel, command
 from fullpipe import _native, cli, files
 from fullpipe.commands import _common
-from fullpipe.judge import emulator_check, recordings
+from fullpipe.judge import recordings
 from fullpipe.measures.run import Run
+from fullpipe.runs.worlds import kernel, kernel_check
 from fullpipe.show.grid import write as grid_write
 from fullpipe.show.watched import Watched
-from fullpipe.worlds import kernel
 
 SHORT = (*PATH, "--duration", "300 ms", "--seeds", "1")
 SCENARIO = 'duration = "300 ms"\n[path]\nrate = "5 Mbit/s"\nrtt = "10 ms"\n[[flows]]\ncontroller = "reno"\n'
@@ -44,7 +44,7 @@ def here(in_empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("fullpipe.show.tables.recording", lambda _: "recorded")
     monkeypatch.setattr("fullpipe.show.tables.recording_total", lambda *_: "recorded")
     monkeypatch.setattr("fullpipe.show.figures.emulator.figure", lambda *_: None)
-    monkeypatch.setattr(emulator_check, "run", lambda *_: [])
+    monkeypatch.setattr(kernel_check, "run", lambda *_: [])
     monkeypatch.setattr("fullpipe.show.tables.emulator", lambda _: "checked")
     monkeypatch.setattr("fullpipe.show.tables.emulator_notes", lambda _: [])
     monkeypatch.setenv("XDG_CACHE_HOME", str(in_empty_folder / "cache"))
@@ -158,7 +158,7 @@ def test_a_refused_command_leaves_no_folder(
         raise _native.WorldError("the kernel world cannot run here; ask root")
 
     monkeypatch.setattr(kernel.Kernel, "run", no_kernel)
-    monkeypatch.setattr(emulator_check, "run", no_kernel)
+    monkeypatch.setattr(kernel_check, "run", no_kernel)
     before = contents(here)
     done = CliRunner().invoke(cli.app, arguments)
     assert done.exit_code == _common.MISTAKE, done.stdout + done.stderr

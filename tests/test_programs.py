@@ -19,10 +19,10 @@ import fullpipe as fp
 from conftest import PATH, command
 from fullpipe import cli
 from fullpipe.measures import measures
+from fullpipe.runs.worlds import registry
+from fullpipe.runs.worlds.world import refusal
 from fullpipe.scenario import scenario
 from fullpipe.scenario.programs import Program
-from fullpipe.worlds import registry
-from fullpipe.worlds.world import refusal
 from test_bad_input import expect_one_sentence, powerless
 
 # A server that reads all that comes, or sends as much as the client asks for; and their client.

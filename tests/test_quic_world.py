@@ -28,13 +28,13 @@ from fullpipe.conformance import registry as cases
 from fullpipe.conformance.case import Case, Criterion, Measured
 from fullpipe.conformance.conformity import FAIL, NOT_APPLICABLE, Conformity, Result
 from fullpipe.conformance.stage import Lab
-from fullpipe.engines import Failed
-from fullpipe.engines.local import Local
-from fullpipe.engines.task import Task
-from fullpipe.judge import doctor
-from fullpipe.worlds import Stop, child, quic, quic_program, registry
-from fullpipe.worlds.job import Job
-from fullpipe.worlds.logs import Logs
+from fullpipe.runs import doctor
+from fullpipe.runs.engines import Failed
+from fullpipe.runs.engines.local import Local
+from fullpipe.runs.engines.task import Task
+from fullpipe.runs.worlds import Stop, child, quic, quic_program, registry
+from fullpipe.runs.worlds.job import Job
+from fullpipe.runs.worlds.logs import Logs
 
 ABOUT = {"protocol": 1, "build": "x", "stacks": []}
 STAND_IN = Path(__file__).parent / "quic_stand_in.py"
@@ -330,8 +330,8 @@ def test_lists_have_the_controllers_inside_the_stacks() -> None:
 
 @pytest.mark.usefixtures("there")
 def test_the_doctor_has_the_stacks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fullpipe.worlds.kernel.doctor", list)
-    monkeypatch.setattr("fullpipe.worlds.kernel.qdisc_doctor", list)
+    monkeypatch.setattr("fullpipe.runs.worlds.kernel.doctor", list)
+    monkeypatch.setattr("fullpipe.runs.worlds.kernel.qdisc_doctor", list)
     (found,) = [one for one in doctor.requirements() if one.name == "stacks"]
     assert found.group == "QUIC world" and found.ok
 

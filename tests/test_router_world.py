@@ -9,8 +9,8 @@ import pytest
 import fullpipe as fp
 from conftest import SCENARIOS
 from fullpipe.judge.grid import document as grid
+from fullpipe.runs.worlds import registry
 from fullpipe.scenario import scenario
-from fullpipe.worlds import registry
 
 
 def document(

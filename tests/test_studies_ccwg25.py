@@ -11,8 +11,8 @@ import pytest
 
 import fullpipe as fp
 import judging
+from fullpipe.runs.store import Store
 from fullpipe.scenario.flow_lists import flow_list, models
-from fullpipe.sweeps.store import Store
 from fullpipe_studies import catalogue, sharing, write
 from fullpipe_studies import run as running
 from fullpipe_studies.catalogue import Built

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from fullpipe.sweeps.store import Store
+from fullpipe.runs.store import Store
 from fullpipe_studies import catalogue, page, run, tables
 from fullpipe_studies.checks import Limits, Outcome, fewest_for
 from fullpipe_studies.claim import (

@@ -10,8 +10,8 @@ from rich.console import Console
 
 import fullpipe as fp
 from fullpipe import api
-from fullpipe.judge import doctor
 from fullpipe.judge.agreement import Agreement, Check
+from fullpipe.runs import doctor
 from fullpipe.scenario.scenario import Scenario
 from fullpipe.show import tables
 from fullpipe.show.fitting import Either, Fitting

@@ -72,7 +72,7 @@ def leave() -> "NoReturn":
         with contextlib.suppress(OSError, RuntimeError, ValueError):
             stream.flush()
     # Their threads, which would end them, are not waited for.
-    if (child := sys.modules.get("fullpipe.worlds.child")) is not None:
+    if (child := sys.modules.get("fullpipe.runs.worlds.child")) is not None:
         with contextlib.suppress(AttributeError):  # Interrupted while it is imported.
             child.end_all()
     os.write(2, b"fullpipe: interrupted\n")

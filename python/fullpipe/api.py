@@ -6,25 +6,25 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from fullpipe import _native
-from fullpipe.engines import pool
-from fullpipe.engines.local import Local
-from fullpipe.engines.single import Single
-from fullpipe.engines.task import Task
 from fullpipe.errors import mistake
 from fullpipe.judge.agreement import Agreement
 from fullpipe.measures.run import Run, left_metrics
+from fullpipe.runs import sweep
+from fullpipe.runs.engines import pool
+from fullpipe.runs.engines.local import Local
+from fullpipe.runs.engines.single import Single
+from fullpipe.runs.engines.task import Task
+from fullpipe.runs.limits import check_runs
+from fullpipe.runs.memory import Memory
+from fullpipe.runs.worlds import log_size, registry
+from fullpipe.runs.worlds.job import Job, Progress, jobs, logged
+from fullpipe.runs.worlds.logs import LIMIT, SNAPLEN, Logs
+from fullpipe.runs.worlds.world import World, refusal
 from fullpipe.scenario import scenario
 from fullpipe.scenario.controllers import Chosen
 from fullpipe.scenario.programs import Program
 from fullpipe.scenario.scenario import Amount, Scenario
 from fullpipe.show.results import Results
-from fullpipe.sweeps import sweep
-from fullpipe.sweeps.memory import Memory
-from fullpipe.system.limits import check_runs
-from fullpipe.worlds import log_size, registry
-from fullpipe.worlds.job import Job, Progress, jobs, logged
-from fullpipe.worlds.logs import LIMIT, SNAPLEN, Logs
-from fullpipe.worlds.world import World, refusal
 
 # How often an untrustworthy run is tried in all.
 ATTEMPTS = sweep.ATTEMPTS

@@ -35,9 +35,9 @@ from fullpipe.commands import (
     shell,
 )
 from fullpipe.commands._common import WORLDS, complain
+from fullpipe.runs.worlds import registry
 from fullpipe.system import provenance, streams
 from fullpipe.text import capitalised, shown
-from fullpipe.worlds import registry
 
 
 class _Command(TyperCommand):

@@ -20,8 +20,8 @@ from fullpipe import _native
 from fullpipe.api import Runnable, load
 from fullpipe.errors import mistake
 from fullpipe.measures.run import Run
+from fullpipe.runs.worlds import sim
 from fullpipe.scenario.scenario import Alternative, Amount
-from fullpipe.worlds import sim
 
 _DEFAULT_DURATION = "20 s"
 

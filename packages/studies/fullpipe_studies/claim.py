@@ -16,8 +16,8 @@ import altair as alt
 import polars as pl
 
 from fullpipe.measures.run import Run
+from fullpipe.runs.worlds import registry
 from fullpipe.text import counted, joined
-from fullpipe.worlds import registry
 from fullpipe_studies.checks import (
     FEWEST,
     Check,

@@ -22,13 +22,13 @@ from fullpipe.commands._common import (
     say,
 )
 from fullpipe.commands._holds import STUDY, refuse_others
+from fullpipe.runs.worlds import registry
 from fullpipe.text import joined
-from fullpipe.worlds import registry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from fullpipe.engines import Engine
+    from fullpipe.runs.engines import Engine
     from fullpipe_studies import document as documents
     from fullpipe_studies import gallery as galleries
     from fullpipe_studies.catalogue import Built, Listed
@@ -104,7 +104,7 @@ def run(
 ) -> None:
     """Run claims; write data, figures, claims.json and one report per paper. Exit code 1: some run failed."""
     from fullpipe.errors import mistake
-    from fullpipe.sweeps.sweep import ATTEMPTS
+    from fullpipe.runs.sweep import ATTEMPTS
     from fullpipe_studies import catalogue, tables
     from fullpipe_studies.claim import Size
 
@@ -291,8 +291,8 @@ def _carry_out(
 ) -> int:
     """Runs a paper's claims, writes them, and returns how many runs failed."""
     from fullpipe import files
+    from fullpipe.runs.store import Store
     from fullpipe.show.watched import Watched
-    from fullpipe.sweeps.store import Store
     from fullpipe_studies import run as running
     from fullpipe_studies import write
     from fullpipe_studies.catalogue import Study
@@ -324,7 +324,7 @@ def _carry_out(
 def _plans(
     chosen: "list[Built]", size: "Size", asked: "Sequence[str]", seeds: int | None, repetitions: int
 ) -> "list[Plan]":
-    from fullpipe.system.limits import MOST_STORED_RUNS, check_runs
+    from fullpipe.runs.limits import MOST_STORED_RUNS, check_runs
     from fullpipe_studies import run as running
 
     cells = max((math.prod(map(len, one.claim.grid.factors.values())) for one in chosen), default=1)

@@ -10,17 +10,17 @@ from typing import Any
 import polars as pl
 
 from fullpipe._native import ScenarioError
-from fullpipe.engines import Engine
-from fullpipe.engines.local import Local
-from fullpipe.engines.task import Task, check_ready
+from fullpipe.runs import sweep
+from fullpipe.runs.engines import Engine
+from fullpipe.runs.engines.local import Local
+from fullpipe.runs.engines.task import Task, check_ready
+from fullpipe.runs.store import Store, Stored
+from fullpipe.runs.sweep import Progress
+from fullpipe.runs.worlds import registry
+from fullpipe.runs.worlds.job import Job
 from fullpipe.scenario.scenario import from_document
 from fullpipe.show.figures.theme import world_title
-from fullpipe.sweeps import sweep
-from fullpipe.sweeps.store import Store, Stored
-from fullpipe.sweeps.sweep import Progress
 from fullpipe.text import capitalised, counted, joined, minutes, ran_by
-from fullpipe.worlds import registry
-from fullpipe.worlds.job import Job
 from fullpipe_studies.catalogue import Built
 from fullpipe_studies.claim import Claim, Data, Factors, Finding, Row, Size, Trial
 

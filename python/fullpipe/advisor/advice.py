@@ -17,11 +17,11 @@ from fullpipe.advisor.question import Question, percent
 from fullpipe.advisor.ranking import Place, Ranking
 from fullpipe.advisor.recipes import Line
 from fullpipe.advisor.trials import EXTRAS, Bench
-from fullpipe.engines.local import Local
 from fullpipe.errors import mistake, stated
 from fullpipe.measures.statistics import Estimate
+from fullpipe.runs.engines.local import Local
+from fullpipe.runs.worlds import registry
 from fullpipe.text import joined, minutes
-from fullpipe.worlds import registry
 
 if TYPE_CHECKING:
     import altair as alt

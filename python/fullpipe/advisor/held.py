@@ -42,14 +42,14 @@ from fullpipe.advisor.goals import Goal
 from fullpipe.advisor.question import Question
 from fullpipe.advisor.ranking import Ranking
 from fullpipe.advisor.trials import Bench, Plan, Summaries, address
-from fullpipe.engines import Ended, Engine
-from fullpipe.engines.local import Local
-from fullpipe.engines.task import Task, check_ready
 from fullpipe.measures.statistics import t_quantile
-from fullpipe.sweeps import sweep
-from fullpipe.sweeps.store import Store
+from fullpipe.runs import sweep
+from fullpipe.runs.engines import Ended, Engine
+from fullpipe.runs.engines.local import Local
+from fullpipe.runs.engines.task import Task, check_ready
+from fullpipe.runs.store import Store
+from fullpipe.runs.worlds import registry
 from fullpipe.text import counted, minutes
-from fullpipe.worlds import registry
 
 CANDIDATES = ("reno", "cubic", "bbr1")
 ADVISOR_SEEDS = 64

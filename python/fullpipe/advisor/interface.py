@@ -10,13 +10,13 @@ from fullpipe.advisor import advice, map, question
 from fullpipe.advisor.advice import Advice, Beginner, Watcher
 from fullpipe.advisor.map import SEEDS, STEPS, DecisionMap
 from fullpipe.advisor.question import QUANTITIES, Question, Range
-from fullpipe.engines import Engine
 from fullpipe.errors import mistake, stated
+from fullpipe.runs.engines import Engine
+from fullpipe.runs.memory import Memory
+from fullpipe.runs.store import Store
+from fullpipe.runs.sweep import Progress
+from fullpipe.runs.worlds import registry
 from fullpipe.scenario.scenario import Amount
-from fullpipe.sweeps.memory import Memory
-from fullpipe.sweeps.store import Store
-from fullpipe.sweeps.sweep import Progress
-from fullpipe.worlds import registry
 
 # A value with its unit; what is not known exactly is a range: "20..80 ms", or its two ends.
 Given: TypeAlias = Amount | tuple[str, str] | Range

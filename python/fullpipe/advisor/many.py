@@ -18,8 +18,8 @@ from fullpipe.advisor.ranking import FIRST
 from fullpipe.advisor.sources import Path, Paths
 from fullpipe.advisor.trials import Bench
 from fullpipe.errors import mistake, stated
+from fullpipe.runs.worlds import registry
 from fullpipe.text import counted, joined
-from fullpipe.worlds import registry
 
 
 @dataclass(frozen=True)

@@ -19,16 +19,16 @@ from fullpipe.advisor.question import QUANTITIES, Numbers, Question, Range, pars
 from fullpipe.advisor.ranking import Ranking
 from fullpipe.advisor.tree import Tree, Try
 from fullpipe.advisor.trials import Plan
-from fullpipe.engines import Engine
-from fullpipe.engines.local import Local
-from fullpipe.engines.task import Task
 from fullpipe.errors import SweepError, mistake
-from fullpipe.sweeps import sweep
-from fullpipe.sweeps.store import Store
-from fullpipe.sweeps.sweep import Progress
-from fullpipe.system.limits import MOST_STORED_RUNS
+from fullpipe.runs import sweep
+from fullpipe.runs.engines import Engine
+from fullpipe.runs.engines.local import Local
+from fullpipe.runs.engines.task import Task
+from fullpipe.runs.limits import MOST_STORED_RUNS
+from fullpipe.runs.store import Store
+from fullpipe.runs.sweep import Progress
+from fullpipe.runs.worlds import registry
 from fullpipe.text import joined
-from fullpipe.worlds import registry
 
 if TYPE_CHECKING:
     import altair as alt

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fullpipe.runs.worlds import registry
 from fullpipe.text import MOST_SENTENCE, counted, joined, lines, minutes, shown
-from fullpipe.worlds import registry
 
 if TYPE_CHECKING:
-    from fullpipe.engines import Engine
+    from fullpipe.runs.engines import Engine
     from fullpipe.show.results import Results
     from fullpipe.show.screen import Screen
     from fullpipe.show.watching import Watching
@@ -134,7 +134,7 @@ def complete_controllers(incomplete: str) -> list[str]:
     import json
 
     from fullpipe import _native
-    from fullpipe.worlds import quic_program  # Without the worlds themselves: this is to be quick.
+    from fullpipe.runs.worlds import quic_program  # Without the worlds themselves: this is to be quick.
 
     known = [*json.loads(_native.controllers()), *quic_program.controllers()]
     names = [str(one["name"]) for one in known]
@@ -177,7 +177,7 @@ def engine_of(name: str, address: str | None, worlds: "Sequence[str]") -> "Engin
         if not world.on_clusters:
             fix = f"run the {world.place} with --engine local"
             raise mistake("engine", name, "a world that runs on clusters", fix)
-    from fullpipe.engines.ray import Ray
+    from fullpipe.runs.engines.ray import Ray
 
     return Ray(address)
 
@@ -227,7 +227,7 @@ def print_agreement(results: "Results") -> None:
 
 def tell_log_size(size: float) -> None:
     """Prints before the runs how large their logs become."""
-    from fullpipe.worlds.log_size import words
+    from fullpipe.runs.worlds.log_size import words
 
     say(f"fullpipe: the logs will have about {words(size)} (estimated)")
 

@@ -22,7 +22,7 @@ from fullpipe.commands._common import (
     watching,
 )
 from fullpipe.commands._holds import ANSWERS, refuse_others
-from fullpipe.worlds import registry
+from fullpipe.runs.worlds import registry
 
 if TYPE_CHECKING:
     from fullpipe.advisor.many import Answers

@@ -27,7 +27,7 @@ from fullpipe.commands._common import (
 from fullpipe.commands._holds import GRID, SCENARIO, refuse_others
 from fullpipe.judge.agreement import TOLERANCES
 from fullpipe.judge.grid import rules as grid_rules
-from fullpipe.worlds import registry
+from fullpipe.runs.worlds import registry
 
 _PAIR = ",".join(registry.PAIR)
 HELP = (

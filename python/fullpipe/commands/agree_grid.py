@@ -7,15 +7,15 @@ from pathlib import Path
 from rich.console import Console
 
 from fullpipe import files
-from fullpipe.engines.local import Local
 from fullpipe.errors import mistake
 from fullpipe.judge.grid import document, run
 from fullpipe.judge.grid.rules import VERDICTS
+from fullpipe.runs import sweep
+from fullpipe.runs.engines.local import Local
+from fullpipe.runs.limits import MOST_STORED_RUNS, check_runs
+from fullpipe.runs.worlds import registry
 from fullpipe.show.grid import tables, write
 from fullpipe.show.watched import Watched
-from fullpipe.sweeps import sweep
-from fullpipe.system.limits import MOST_STORED_RUNS, check_runs
-from fullpipe.worlds import registry
 
 
 def agree(

@@ -56,8 +56,8 @@ def _named(every: Sequence[dict[str, Any]], names: Sequence[str] | None, kind: s
     """Those of the names, in their order; all without names. Parameters after a name do not matter."""
     if not names:
         return list(every)
+    from fullpipe.runs.worlds import registry
     from fullpipe.scenario.controllers import is_of_stack
-    from fullpipe.worlds import registry
 
     by_name = {one["name"]: one for one in every}
     wanted = [name if is_of_stack(name) else name.partition(":")[0] for name in names]
@@ -80,7 +80,7 @@ def doctor(as_json: AsJson = False) -> None:
     """Report what this machine can do, what is missing, and how to fix it."""
     from dataclasses import asdict
 
-    from fullpipe.judge import doctor as examination
+    from fullpipe.runs import doctor as examination
     from fullpipe.show import tables
 
     found = examination.requirements()

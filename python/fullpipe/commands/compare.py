@@ -39,8 +39,8 @@ from fullpipe.commands._common import (
 from fullpipe.commands._holds import SCENARIO, refuse_others
 from fullpipe.commands._programs import client_option, programs, sender_option, server_option
 from fullpipe.errors import unfit
-from fullpipe.worlds import registry
-from fullpipe.worlds.logs import LIMIT, SNAPLEN
+from fullpipe.runs.worlds import registry
+from fullpipe.runs.worlds.logs import LIMIT, SNAPLEN
 
 if TYPE_CHECKING:
     from fullpipe.scenario.controllers import Chosen

@@ -22,8 +22,8 @@ from fullpipe.commands._common import (
 from fullpipe.commands._holds import CONFORMITY, refuse_others
 from fullpipe.commands._programs import PROGRAMS, client_option, programs, sender_option, server_option
 from fullpipe.errors import unfit
+from fullpipe.runs.worlds.logs import LIMIT
 from fullpipe.text import counted, joined
-from fullpipe.worlds.logs import LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -125,7 +125,7 @@ def conform(
     from fullpipe.conformance import registry
     from fullpipe.conformance.outside import registry as outside
     from fullpipe.conformance.outside.case import name_of
-    from fullpipe.judge.trust import BUSY
+    from fullpipe.runs.worlds.kernel_trust import BUSY
 
     if list_:
         cases = (
@@ -150,7 +150,7 @@ def conform(
     name = controller or name_of(given[0].client)
     from fullpipe.conformance import packet_logs
     from fullpipe.conformance.beds import world_of
-    from fullpipe.worlds.logs import Logs
+    from fullpipe.runs.worlds.logs import Logs
 
     if controller is not None and world is None:
         world = world_of(controller)

@@ -122,7 +122,7 @@ def check(
     this machine. Exit code 1: the emulator is inaccurate at some rate, or can be trusted at none.
     """
     from fullpipe.errors import unfit
-    from fullpipe.judge import emulator_check, trust
+    from fullpipe.runs.worlds import kernel_check, kernel_trust
     from fullpipe.show import tables
 
     if as_json and as_markdown:
@@ -130,17 +130,17 @@ def check(
     folder = folder_for(out, "check", wanted=False)
     if folder is not None:
         refuse_others(folder.path, CHECK, lambda: "check")
-    began, load = time.monotonic(), trust.Load()
+    began, load = time.monotonic(), kernel_trust.Load()
     with watching() as watch:
-        verdicts = emulator_check.run(
-            emulator_check.plan(quick), lambda done, total: watch("kernel", done, total)
+        verdicts = kernel_check.run(
+            kernel_check.plan(quick), lambda done, total: watch("kernel", done, total)
         )
-    found = trust.Trust.of(verdicts, quick=quick, took_s=time.monotonic() - began, load=load)
+    found = kernel_trust.Trust.of(verdicts, quick=quick, took_s=time.monotonic() - began, load=load)
     fuller = found.keep()
     if as_json:
         rates = [one.to_json() for one in verdicts]
         print(
-            json.dumps({**found.to_json(), "tolerances": emulator_check.TOLERANCES, "rates": rates}, indent=2)
+            json.dumps({**found.to_json(), "tolerances": kernel_check.TOLERANCES, "rates": rates}, indent=2)
         )
     elif as_markdown:
         print(tables.emulator_markdown(verdicts))
@@ -156,7 +156,7 @@ def check(
         say(f"Figure and packets: {written}")
     if fuller is not None:
         say(f"`fullpipe doctor` still reports the full check of {fuller.when}")
-    if not found.true_bps or any(one.word == emulator_check.INACCURATE for one in verdicts):
+    if not found.true_bps or any(one.word == kernel_check.INACCURATE for one in verdicts):
         raise typer.Exit(DISAGREE)
 
 

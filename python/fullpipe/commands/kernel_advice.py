@@ -9,7 +9,7 @@ import typer
 
 from fullpipe.commands._common import DISAGREE, AsJson, check_folder, console, path, say
 from fullpipe.commands._holds import ADVICE, refuse_others
-from fullpipe.system import limits
+from fullpipe.runs import limits
 
 # Those of `fullpipe.advisor.held`, which takes a while to import; a test compares them.
 PATHS, SEED = 36, 14
@@ -51,9 +51,9 @@ def advice(
     from fullpipe import files
     from fullpipe.advisor import held
     from fullpipe.errors import mistake
+    from fullpipe.runs.store import Store
     from fullpipe.show.markers import Markers
     from fullpipe.show.watched import Watched
-    from fullpipe.sweeps.store import Store
 
     if paths < 1:
         raise mistake("paths", paths, "a whole number from 1", f"e.g. {PATHS}")

@@ -22,7 +22,7 @@ from fullpipe.commands._common import (
     say,
 )
 from fullpipe.commands._holds import MAP, refuse_others
-from fullpipe.worlds import registry
+from fullpipe.runs.worlds import registry
 
 
 def map_(
@@ -69,8 +69,8 @@ def map_(
     from fullpipe import files
     from fullpipe.advisor import Question, page, question
     from fullpipe.advisor import map as maps
+    from fullpipe.runs.store import Store
     from fullpipe.show.watched import Watched
-    from fullpipe.sweeps.store import Store
 
     axes = dict(maps.axis(name, given) for name, given in (("x", x), ("y", y)))
     across, upwards = (maps.axis(name, given)[0] for name, given in (("x", x), ("y", y)))

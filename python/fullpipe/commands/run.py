@@ -33,8 +33,8 @@ from fullpipe.commands._common import (
     write,
 )
 from fullpipe.commands._holds import SCENARIO, refuse_others
-from fullpipe.worlds import registry
-from fullpipe.worlds.logs import LIMIT, SNAPLEN
+from fullpipe.runs.worlds import registry
+from fullpipe.runs.worlds.logs import LIMIT, SNAPLEN
 
 
 def run(

@@ -205,7 +205,7 @@ def shell(
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         # -P: the working directory may be a stranger's, and nothing is imported from it.
-        child = [sys.executable, "-P", "-m", "fullpipe.worlds._shell_child", json.dumps(request)]
+        child = [sys.executable, "-P", "-m", "fullpipe.runs.worlds._shell_child", json.dumps(request)]
         os.execv(sys.executable, child)
     finally:
         # Children inherit the mask. With this one, none that this process starts later could be interrupted.

@@ -12,11 +12,11 @@ from fullpipe.api import load
 from fullpipe.conformance.case import NotApplicableError
 from fullpipe.conformance.stage import Bed, Opener
 from fullpipe.measures.run import Run, Runs
+from fullpipe.runs.worlds import answer, quic, quic_program
+from fullpipe.runs.worlds.job import Job
 from fullpipe.scenario.controllers import Chosen, is_of_stack
 from fullpipe.scenario.scenario import Alternative, Scenario
 from fullpipe.simulation import Simulation
-from fullpipe.worlds import answer, quic, quic_program
-from fullpipe.worlds.job import Job
 
 _HEADERS_BYTES = 52  # IP, and TCP with time stamps.
 _MTU_BYTES = 1500

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from fullpipe.conformance.case import Case, Criterion
 from fullpipe.measures.run import Runs
+from fullpipe.runs.worlds.logs import LIMIT
 from fullpipe.text import counted
-from fullpipe.worlds.logs import LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

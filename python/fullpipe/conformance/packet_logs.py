@@ -6,10 +6,10 @@ from pathlib import Path
 from fullpipe import files
 from fullpipe._native import WorldError
 from fullpipe.conformance.conformity import Conformity, Played, Result
-from fullpipe.engines import pool
-from fullpipe.worlds import log_size, registry
-from fullpipe.worlds.job import Job
-from fullpipe.worlds.logs import LIMIT, Logs
+from fullpipe.runs.engines import pool
+from fullpipe.runs.worlds import log_size, registry
+from fullpipe.runs.worlds.job import Job
+from fullpipe.runs.worlds.logs import LIMIT, Logs
 
 
 def check(name: str) -> None:

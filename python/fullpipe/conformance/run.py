@@ -14,10 +14,10 @@ from fullpipe.conformance.case import Case, Measured, NotApplicableError, NotRea
 from fullpipe.conformance.conformity import FAIL, NOT_APPLICABLE, PASS, Check, Conformity, Played, Result
 from fullpipe.conformance.stage import STARTUP, Lab
 from fullpipe.errors import mistake, renamed
+from fullpipe.runs import machine
+from fullpipe.runs.worlds import registry as worlds
 from fullpipe.scenario.controllers import Chosen, Own, is_of_stack, place_of
 from fullpipe.scenario.programs import Program
-from fullpipe.system import machine
-from fullpipe.worlds import registry as worlds
 
 _TICK_S = 0.1
 # Long enough to see Startup, which is how a controller shows that it is a BBR.

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from fullpipe.judge import differences
 from fullpipe.measures.measures import BY_NAME, SHARE, Quantity, known, shares
 from fullpipe.measures.statistics import Estimate
+from fullpipe.runs.worlds import registry
 from fullpipe.text import capitalised, joined
-from fullpipe.worlds import registry
 
 if TYPE_CHECKING:
     from fullpipe.measures.run import Group, Runs
-    from fullpipe.worlds.world import World
+    from fullpipe.runs.worlds.world import World
 
 R = TypeVar("R", bound="Runs")
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from fullpipe import _native, files
 from fullpipe.errors import mistake, unfit
+from fullpipe.runs.worlds import kernel
+from fullpipe.runs.worlds.job import Job, Progress, ignore_progress
 from fullpipe.scenario import parquet
 from fullpipe.scenario.scenario import (
     PATH_PARAMETERS,
@@ -20,8 +22,6 @@ from fullpipe.scenario.scenario import (
     from_document,
     path_document,
 )
-from fullpipe.worlds import kernel
-from fullpipe.worlds.job import Job, Progress, ignore_progress
 
 if TYPE_CHECKING:
     import polars as pl

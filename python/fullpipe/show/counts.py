@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 
 from fullpipe.measures.measures import Quantity
 from fullpipe.measures.run import Group, Runs
+from fullpipe.runs.worlds import registry
 from fullpipe.text import counted
-from fullpipe.worlds import registry
 
 
 def often(results: Runs) -> dict[str, str]:

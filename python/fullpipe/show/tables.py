@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.text import Text
 
-from fullpipe.judge import agreement, doctor, emulator_check, recordings
+from fullpipe.judge import agreement, recordings
 from fullpipe.measures.measures import (
     BY_NAME,
     SHARE,
@@ -21,6 +21,8 @@ from fullpipe.measures.measures import (
     unlike_lifetimes,
 )
 from fullpipe.measures.run import Group, Runs
+from fullpipe.runs import doctor
+from fullpipe.runs.worlds import kernel_check
 from fullpipe.show.counts import left_out, often, single, spread
 from fullpipe.show.figures import theme
 from fullpipe.show.fitting import Fitting
@@ -367,7 +369,7 @@ def coverage(reports: Sequence[dict[str, Any]]) -> list[Fitting]:
     return made
 
 
-def emulator(verdicts: Sequence[emulator_check.RateVerdict]) -> Fitting:
+def emulator(verdicts: Sequence[kernel_check.RateVerdict]) -> Fitting:
     """One row for each rate: the requested rate, the measured values, and the verdict."""
     table = Fitting("Asked")
     for heading, unit, rare in _OF_THE_EMULATOR:
@@ -377,15 +379,15 @@ def emulator(verdicts: Sequence[emulator_check.RateVerdict]) -> Fitting:
     for one in verdicts:
         verdict = Text(one.word, style=_VERDICTS[one.word])
         cells = [cell for cell, of in zip(_emulator_cells(one), _OF_THE_EMULATOR, strict=True) if not of[2]]
-        table.add_row(Text(emulator_check.mbit(one.rate_bps), style="bold"), *cells, verdict)
+        table.add_row(Text(kernel_check.mbit(one.rate_bps), style="bold"), *cells, verdict)
     return table
 
 
 _VERDICTS = {
-    emulator_check.ACCURATE: "green",
-    emulator_check.OUT_OF_REACH: "yellow",
-    emulator_check.LATE: "red",
-    emulator_check.INACCURATE: "bold red",
+    kernel_check.ACCURATE: "green",
+    kernel_check.OUT_OF_REACH: "yellow",
+    kernel_check.LATE: "red",
+    kernel_check.INACCURATE: "bold red",
 }
 # Heading, unit, and whether it is for documents only, because a terminal is too narrow.
 _OF_THE_EMULATOR = (
@@ -408,27 +410,27 @@ _OF_THE_EMULATOR = (
 _EMULATOR_ALONE = {"p99": "Late p99", "max": "Late max"}
 
 
-def emulator_markdown(verdicts: Sequence[emulator_check.RateVerdict]) -> str:
+def emulator_markdown(verdicts: Sequence[kernel_check.RateVerdict]) -> str:
     """The same table in Markdown."""
     headings = ["asked", *(_in_a_line(", ".join(filter(None, of[:2]))) for of in _OF_THE_EMULATOR)]
     rows = [[*headings, "verdict"], ["---"] * (len(headings) + 1)]
     for one in verdicts:
         verdict = ": ".join([one.word, "; ".join(one.wrong)]) if one.wrong else one.word
-        rows.append([emulator_check.mbit(one.rate_bps), *map(_in_a_line, _emulator_cells(one)), verdict])
+        rows.append([kernel_check.mbit(one.rate_bps), *map(_in_a_line, _emulator_cells(one)), verdict])
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def emulator_notes(verdicts: Sequence[emulator_check.RateVerdict]) -> list[str]:
+def emulator_notes(verdicts: Sequence[kernel_check.RateVerdict]) -> list[str]:
     """What the reader of the table must know."""
     notes = [
-        f"{emulator_check.mbit(one.rate_bps)} is {one.word}: {'; '.join(one.wrong)}."
+        f"{kernel_check.mbit(one.rate_bps)} is {one.word}: {'; '.join(one.wrong)}."
         + (" The emulator's own record would not mark such a run." if one.unnoticed else "")
         for one in verdicts
         if not one.accurate
     ]
-    light, heavy = emulator_check.LIGHT_LOAD, emulator_check.HEAVY_LOAD
+    light, heavy = kernel_check.LIGHT_LOAD, kernel_check.HEAVY_LOAD
     return [
-        f"Late: how late packets arrive on a path of {emulator_check.RTT_MS} ms, at {light:.0%} of the rate. "
+        f"Late: how late packets arrive on a path of {kernel_check.RTT_MS} ms, at {light:.0%} of the rate. "
         f"Random losses are measured at the same load; full, sent, delivered, queue and drops at "
         f"{heavy:.0%}. "
         "Model: the expected value, computed by the path model from the times of sending. Differ: decisions "
@@ -437,11 +439,11 @@ def emulator_notes(verdicts: Sequence[emulator_check.RateVerdict]) -> list[str]:
     ]
 
 
-def _emulator_cells(one: emulator_check.RateVerdict) -> list[str]:
+def _emulator_cells(one: kernel_check.RateVerdict) -> list[str]:
     light, heavy = one.light.measures, one.heavy.measures
     late, full_late, full = light["late"] or {}, heavy["late"] or {}, heavy["full"]
     queueing = [((full or {}).get(which) or {}).get("p50_ns") for which in ("queueing", "expected_queueing")]
-    shares = emulator_check.drop_shares(one.heavy)
+    shares = kernel_check.drop_shares(one.heavy)
     drops, losses = heavy["decisions"], light["decisions"]
     return [
         f"{light['sent'] + heavy['sent']:,}",
@@ -463,7 +465,7 @@ def _in_a_line(cell: str) -> str:
 
 
 def _ms(ns: float | None) -> str:
-    return "–" if ns is None else emulator_check.ms(ns)
+    return "–" if ns is None else kernel_check.ms(ns)
 
 
 def controllers(found: Sequence[dict[str, Any]]) -> Fitting:

@@ -6,7 +6,7 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from fullpipe.worlds import registry
+from fullpipe.runs.worlds import registry
 
 # Read when a bar is about to be drawn, so that a test can avoid the wait.
 PATIENCE_S = 0.7

@@ -25,18 +25,17 @@ from fullpipe.conformance.conformity import (
 from fullpipe.conformance.outside import registry
 from fullpipe.conformance.outside.case import BEGINS_BY_S, LIKES, OF_LIKE, Course, OutsideCase, name_of
 from fullpipe.conformance.outside.seen import NotJudgedError, Seen
-from fullpipe.engines.local import Local
-from fullpipe.engines.single import Single
-from fullpipe.engines.task import Task
 from fullpipe.errors import mistake, renamed
-from fullpipe.judge.trust import Load
 from fullpipe.measures.run import Run, Runs
+from fullpipe.runs import machine, sweep
+from fullpipe.runs.engines.local import Local
+from fullpipe.runs.engines.single import Single
+from fullpipe.runs.engines.task import Task
+from fullpipe.runs.limits import check_runs
+from fullpipe.runs.memory import Memory
+from fullpipe.runs.worlds.job import Job
+from fullpipe.runs.worlds.kernel_trust import Load
 from fullpipe.scenario.scenario import Scenario, from_document
-from fullpipe.sweeps import sweep
-from fullpipe.sweeps.memory import Memory
-from fullpipe.system import machine
-from fullpipe.system.limits import check_runs
-from fullpipe.worlds.job import Job
 
 # The world that runs programs.
 WORLD = "kernel"

@@ -27,7 +27,7 @@ from fullpipe.judge.grid.rules import (
 )
 from fullpipe.measures.measures import BY_NAME, SHARE, Quantity, known, shares
 from fullpipe.measures.statistics import Estimate
-from fullpipe.sweeps.store import Stored
+from fullpipe.runs.store import Stored
 
 
 @dataclass(frozen=True)

@@ -42,10 +42,10 @@ from typing import Any
 from fullpipe import _native, files
 from fullpipe._native import ScenarioError
 from fullpipe.errors import mistake, placed, renamed
+from fullpipe.runs.limits import MOST_CELLS
+from fullpipe.runs.worlds.world import World
 from fullpipe.scenario import scenario
 from fullpipe.scenario.scenario import Alternative
-from fullpipe.system.limits import MOST_CELLS
-from fullpipe.worlds.world import World
 
 # Short keys, which may be lists, and the part of a scenario document that each belongs to.
 SHORT = {

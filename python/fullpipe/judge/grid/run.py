@@ -8,20 +8,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fullpipe import files
-from fullpipe.engines import Engine, Failed
-from fullpipe.engines.local import Local
-from fullpipe.engines.task import Task, check_ready
 from fullpipe.errors import mistake
 from fullpipe.judge.grid.compare import Compared, compare
 from fullpipe.judge.grid.document import Cell, Grid
 from fullpipe.judge.grid.summary import Target, own_targets, quick_targets, targets
-from fullpipe.sweeps import sweep
-from fullpipe.sweeps.store import Store
-from fullpipe.sweeps.sweep import Progress
+from fullpipe.runs import sweep
+from fullpipe.runs.engines import Engine, Failed
+from fullpipe.runs.engines.local import Local
+from fullpipe.runs.engines.task import Task, check_ready
+from fullpipe.runs.store import Store
+from fullpipe.runs.sweep import Progress
+from fullpipe.runs.worlds import registry
+from fullpipe.runs.worlds.job import Job
+from fullpipe.runs.worlds.world import World
 from fullpipe.text import counted, joined, minutes
-from fullpipe.worlds import registry
-from fullpipe.worlds.job import Job
-from fullpipe.worlds.world import World
 
 SEEDS = 10
 REPETITIONS = 3

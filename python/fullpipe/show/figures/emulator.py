@@ -10,8 +10,14 @@ import altair as alt
 import polars as pl
 
 from fullpipe import files
-from fullpipe.judge.emulator_check import MEDIAN_TOLERANCE_NS, TOLERANCES, Measured, RateVerdict, mbit
-from fullpipe.judge.trust import Trust
+from fullpipe.runs.worlds.kernel_check import (
+    MEDIAN_TOLERANCE_NS,
+    TOLERANCES,
+    Measured,
+    RateVerdict,
+    mbit,
+)
+from fullpipe.runs.worlds.kernel_trust import Trust
 from fullpipe.show.figures import theme
 from fullpipe.show.figures.svg import picture
 from fullpipe.show.figures.svg import png as as_png

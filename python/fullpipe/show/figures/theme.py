@@ -7,9 +7,9 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
+from fullpipe.runs.worlds import registry
+from fullpipe.runs.worlds.world import World
 from fullpipe.text import capitalised
-from fullpipe.worlds import registry
-from fullpipe.worlds.world import World
 
 _T = TypeVar("_T")
 

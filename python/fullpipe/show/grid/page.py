@@ -9,16 +9,16 @@ from fullpipe.judge.grid.compare import NAMES, Compared, kernels
 from fullpipe.judge.grid.rules import TOLERANCES, VERDICTS
 from fullpipe.judge.grid.run import Found
 from fullpipe.judge.grid.summary import Target
+from fullpipe.runs.store import Stored
+from fullpipe.runs.worlds import registry
 from fullpipe.show.figures import theme
 from fullpipe.show.figures.grid import Tile, heat_map, over_time
 from fullpipe.show.figures.prepare import representative
 from fullpipe.show.figures.svg import picture
 from fullpipe.show.grid.tables import HEADINGS, mean, ranged
 from fullpipe.show.page import Heading, figure, page, provenance, table, text
-from fullpipe.sweeps.store import Stored
 from fullpipe.system.provenance import now
 from fullpipe.text import capitalised, counted, ran_by
-from fullpipe.worlds import registry
 
 _LOOK_AT = (
     f"Look for strong colours: beyond one tolerance the difference is not tolerable ({TOLERANCES}). "

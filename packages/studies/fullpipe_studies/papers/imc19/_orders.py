@@ -19,10 +19,10 @@ from random import Random
 from typing import Any, NamedTuple
 
 from fullpipe.measures.run import left_metrics
+from fullpipe.runs.worlds import registry
+from fullpipe.runs.worlds.job import Job
+from fullpipe.runs.worlds.world import Stop, run_one
 from fullpipe.scenario.scenario import from_document
-from fullpipe.worlds import registry
-from fullpipe.worlds.job import Job
-from fullpipe.worlds.world import Stop, run_one
 from fullpipe_studies.papers.imc19 import _grid, _metrics, _testbed
 
 _REPETITIONS, _SECONDS = 2, 30

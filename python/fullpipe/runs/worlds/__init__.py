@@ -7,9 +7,9 @@ This file imports nothing at first, because the kernel world's child process loa
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fullpipe.worlds.job import Job, Progress
-    from fullpipe.worlds.registry import register
-    from fullpipe.worlds.world import Stop, World
+    from fullpipe.runs.worlds.job import Job, Progress
+    from fullpipe.runs.worlds.registry import register
+    from fullpipe.runs.worlds.world import Stop, World
 
 __all__ = ["Job", "Progress", "Stop", "World", "register"]
 

@@ -2,11 +2,11 @@
 
 from fullpipe import _native
 from fullpipe.measures.run import Run
+from fullpipe.runs.worlds.job import Job, Progress, ignore_progress
+from fullpipe.runs.worlds.logs import opened
+from fullpipe.runs.worlds.world import Stop, World, most_packets
 from fullpipe.scenario.controllers import Brought
 from fullpipe.scenario.scenario import Alternative
-from fullpipe.worlds.job import Job, Progress, ignore_progress
-from fullpipe.worlds.logs import opened
-from fullpipe.worlds.world import Stop, World, most_packets
 
 NAME = "sim"
 # For estimates: the time of a packet, with its samples and losses (bench/README.md), and that of each run,

@@ -7,11 +7,11 @@ import time
 from collections.abc import Generator, Iterable
 from functools import partial
 
-from fullpipe.engines import Done
-from fullpipe.engines.task import Task
-from fullpipe.worlds import registry
-from fullpipe.worlds.job import Progress, ignore_progress
-from fullpipe.worlds.world import Stop, run_one
+from fullpipe.runs.engines import Done
+from fullpipe.runs.engines.task import Task
+from fullpipe.runs.worlds import registry
+from fullpipe.runs.worlds.job import Progress, ignore_progress
+from fullpipe.runs.worlds.world import Stop, run_one
 
 
 class Single:

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from fullpipe.engines import Done
-from fullpipe.engines.task import Task
 from fullpipe.measures.run import Run
-from fullpipe.sweeps.store import Place, Store, Stored
+from fullpipe.runs.engines import Done
+from fullpipe.runs.engines.task import Task
+from fullpipe.runs.store import Place, Store, Stored
 
 
 @dataclass(frozen=True)

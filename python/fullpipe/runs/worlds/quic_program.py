@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from fullpipe import _native
+from fullpipe.runs.worlds import child
+from fullpipe.runs.worlds.job import Progress
 from fullpipe.text import MOST_SHOWN, shown
-from fullpipe.worlds import child
-from fullpipe.worlds.job import Progress
 
 VARIABLE = "FULLPIPE_QUIC"
 PROTOCOL = 1

@@ -11,11 +11,11 @@ from typing import Any
 
 from fullpipe import _native
 from fullpipe.measures.run import Run
+from fullpipe.runs.worlds import answer, quic_program
+from fullpipe.runs.worlds.job import Job, Progress, ignore_progress
+from fullpipe.runs.worlds.logs import MOST, opened
+from fullpipe.runs.worlds.world import Stop, World, most_packets
 from fullpipe.scenario.scenario import Alternative
-from fullpipe.worlds import answer, quic_program
-from fullpipe.worlds.job import Job, Progress, ignore_progress
-from fullpipe.worlds.logs import MOST, opened
-from fullpipe.worlds.world import Stop, World, most_packets
 
 NAME = "quic"
 # For estimates: the time of a data packet, both endpoints and the path, and that of a run with its process.

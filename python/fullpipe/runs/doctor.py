@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from importlib import metadata
 
 from fullpipe import _native
-from fullpipe.judge import emulator_check, trust
-from fullpipe.system.machine import cores
+from fullpipe.runs.machine import cores
+from fullpipe.runs.worlds import kernel_check, kernel_trust, registry
+from fullpipe.runs.worlds.world import World
 from fullpipe.text import capitalised
-from fullpipe.worlds import registry
-from fullpipe.worlds.world import World
 
 _PACKAGES = ("typer", "rich", "polars", "altair", "vl-convert-python")
 
@@ -64,8 +63,8 @@ def _of_world(world: World) -> list[Requirement]:
 
 def _emulator() -> Requirement:
     """The result of `fullpipe kernel check` on this machine, if it ever ran."""
-    found, here = trust.kept(), trust.Machine.here()
-    again = f"run `fullpipe kernel check` (takes about {emulator_check.seconds(quick=False)} s)"
+    found, here = kernel_trust.kept(), kernel_trust.Machine.here()
+    again = f"run `fullpipe kernel check` (takes about {kernel_check.seconds(quick=False)} s)"
     if found is None:
         return Requirement("Kernel world", "emulator", True, f"not measured: {again}", "")
     if found.machine != here:

@@ -19,11 +19,11 @@ from typing import IO, Any
 
 from fullpipe import _native
 from fullpipe.measures.run import Run
+from fullpipe.runs.worlds import child
+from fullpipe.runs.worlds.job import Job, Progress, ignore_progress
+from fullpipe.runs.worlds.logs import opened
+from fullpipe.runs.worlds.world import Stop, World
 from fullpipe.scenario.scenario import Alternative, from_document
-from fullpipe.worlds import child
-from fullpipe.worlds.job import Job, Progress, ignore_progress
-from fullpipe.worlds.logs import opened
-from fullpipe.worlds.world import Stop, World
 
 NAME = "kernel"
 # What the emulator released on time on each core: on two cores, two runs of 100 Mbit/s or sixteen slow ones.
@@ -39,7 +39,7 @@ _MARGIN_S = 30.0
 _MOST_BYTES = 4 << 30
 _MOST_HEADER_BYTES = 1 << 20
 _TICK_S = 0.1
-_CHILD = "fullpipe.worlds._kernel_child"
+_CHILD = "fullpipe.runs.worlds._kernel_child"
 
 
 class Kernel(World):

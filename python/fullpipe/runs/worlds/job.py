@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from fullpipe import files
+from fullpipe.runs.worlds.logs import Logs
 from fullpipe.scenario import path_facts
 from fullpipe.scenario.scenario import Alternative
-from fullpipe.worlds.logs import Logs
 
 # Called with runs done (a fraction while one is in progress), from the thread that started the world.
 Progress: TypeAlias = Callable[[float], None]

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from fullpipe import _native, files
-from fullpipe.judge.emulator_check import RateVerdict, mbit
-from fullpipe.system.machine import cores
+from fullpipe.runs.machine import cores
+from fullpipe.runs.worlds.kernel_check import RateVerdict, mbit
 from fullpipe.text import joined
 
 # The number of this clock in Linux. Its resolution is one tick of the kernel (CONFIG_HZ).

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 
 from fullpipe.measures.run import Run
-from fullpipe.system import machine
-from fullpipe.worlds.job import Job, Progress, ignore_progress
-from fullpipe.worlds.world import Stop, World, run_one
+from fullpipe.runs import machine
+from fullpipe.runs.worlds.job import Job, Progress, ignore_progress
+from fullpipe.runs.worlds.world import Stop, World, run_one
 
 _TICK_S = 0.1
 

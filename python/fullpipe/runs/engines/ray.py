@@ -15,15 +15,15 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from fullpipe import plugins
-from fullpipe.engines import Done, Ended, Failed
-from fullpipe.engines.task import Task
 from fullpipe.errors import SweepError, mistake
 from fullpipe.measures.run import Run
+from fullpipe.runs import machine
+from fullpipe.runs.engines import Done, Ended, Failed
+from fullpipe.runs.engines.task import Task
+from fullpipe.runs.worlds import registry
+from fullpipe.runs.worlds.job import Job
+from fullpipe.runs.worlds.world import Stop, run_one
 from fullpipe.scenario.scenario import Alternative
-from fullpipe.system import machine
-from fullpipe.worlds import registry
-from fullpipe.worlds.job import Job
-from fullpipe.worlds.world import Stop, run_one
 
 # How often a batch is repeated after its worker died. Then each of its tasks is tried alone, as often. A task
 # that still has no result counts as failed, because it may kill workers.

@@ -10,8 +10,8 @@ import polars as pl
 from fullpipe import _native, plugins
 from fullpipe.measures.measures import estimates
 from fullpipe.measures.run import FLOW_COLUMNS, LINK_COLUMNS, Run
+from fullpipe.runs.worlds.job import Job
 from fullpipe.text import shown
-from fullpipe.worlds.job import Job
 
 # What every flow's summary has, each a number.
 _OF_FLOW = ("goodput_bps", "segments_sent", "retransmits")

@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Any
 from fullpipe.text import joined
 
 if TYPE_CHECKING:
-    from fullpipe.worlds.world import World
+    from fullpipe.runs.worlds.world import World
 
 ALL = "all"
 # The entry points of packages that have worlds.
 GROUP = "fullpipe.worlds"
 # The built-in worlds, each `WORLD` in its module. The first is the default, the first two are compared.
-_HOME = {"sim": "fullpipe.worlds.sim", "kernel": "fullpipe.worlds.kernel"}
+_HOME = {"sim": "fullpipe.runs.worlds.sim", "kernel": "fullpipe.runs.worlds.kernel"}
 # Those that need a program which not everybody builds: without it, lists and `all` leave them out, and
 # whoever names one is told how to get it.
-_OPTIONAL = {"quic": "fullpipe.worlds.quic"}
+_OPTIONAL = {"quic": "fullpipe.runs.worlds.quic"}
 # Those that run only where they are named: lists and `all` leave them out.
-_SPECIAL = {"qdisc": "fullpipe.worlds.qdisc"}
+_SPECIAL = {"qdisc": "fullpipe.runs.worlds.qdisc"}
 DEFAULT, *_ = _HOME
 PAIR: tuple[str, str] = (DEFAULT, "kernel")
 
@@ -40,7 +40,7 @@ def register(world: "World") -> None:
         raise mistake("world", world.__name__, "an instance of the class", fix)
     for method in ("build", "run", "refuses"):
         if not callable(getattr(world, method, None)):
-            fix = "extend fullpipe.worlds.World"
+            fix = "extend fullpipe.runs.worlds.World"
             raise mistake("world", type(world).__name__, f"a world, with the method {method}", fix)
     name = getattr(world, "name", None)
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}", name):
@@ -70,7 +70,7 @@ def names() -> list[str]:
 
 def optional(*, there: bool = True) -> list[str]:
     """The names of the worlds that need a program: those whose program is there, or those that lack it."""
-    from fullpipe.worlds import quic_program
+    from fullpipe.runs.worlds import quic_program
 
     return [name for name in _OPTIONAL if (quic_program.path() is not None) == there]
 

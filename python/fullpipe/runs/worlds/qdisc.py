@@ -11,10 +11,10 @@ from typing import Any
 
 from fullpipe import _native
 from fullpipe.measures.run import Run
+from fullpipe.runs.worlds import kernel
+from fullpipe.runs.worlds.job import Job, Progress, ignore_progress
+from fullpipe.runs.worlds.world import Stop
 from fullpipe.scenario.scenario import Alternative
-from fullpipe.worlds import kernel
-from fullpipe.worlds.job import Job, Progress, ignore_progress
-from fullpipe.worlds.world import Stop
 
 NAME = "qdisc"
 

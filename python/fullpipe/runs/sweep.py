@@ -4,9 +4,9 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from fullpipe.engines import Done, Ended, Engine, Failed
-from fullpipe.engines.task import Task
-from fullpipe.sweeps.store import Store, Stored
+from fullpipe.runs.engines import Done, Ended, Engine, Failed
+from fullpipe.runs.engines.task import Task
+from fullpipe.runs.store import Store, Stored
 
 # How often an untrustworthy run is tried in all: next to other runs, and the last time alone. The usual cause
 # is a host that stalls for a moment. Running alone does not prevent that, and slow paths would have to wait.

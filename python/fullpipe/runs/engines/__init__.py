@@ -7,8 +7,8 @@ from collections.abc import Generator, Iterable
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from fullpipe.engines.task import Task
 from fullpipe.measures.run import Run
+from fullpipe.runs.engines.task import Task
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from fullpipe.runs.worlds import kernel
+from fullpipe.runs.worlds.job import Job
 from fullpipe.scenario.scenario import from_document, path_document
-from fullpipe.worlds import kernel
-from fullpipe.worlds.job import Job
 
 # For medians of delays and of the time in a full queue, one way. A scheduler's wake-up takes half of it.
 MEDIAN_TOLERANCE_NS = 200_000

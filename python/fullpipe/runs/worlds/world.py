@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fullpipe import _native, plugins
+from fullpipe.runs.worlds.job import Job, Progress, ignore_progress
 from fullpipe.scenario import controllers, programs
 from fullpipe.scenario.scenario import Alternative
-from fullpipe.worlds.job import Job, Progress, ignore_progress
 
 if TYPE_CHECKING:
     from fullpipe.measures.run import Run
@@ -19,7 +19,7 @@ _PACKET_BYTES = 1500
 # What a path without a rate limit is assumed to carry, bit/s.
 _UNLIMITED_BPS = 1e8
 # Where the modules of built-in worlds are.
-_BUILT_IN = "fullpipe.worlds."
+_BUILT_IN = "fullpipe.runs.worlds."
 
 
 class Stop:
@@ -195,7 +195,7 @@ def run_one(world: World, job: Job, stop: Stop, progress: Progress = ignore_prog
         run = world.run(job, stop, progress)
         if type(world).__module__.startswith(_BUILT_IN):
             return run
-        from fullpipe.worlds import answer
+        from fullpipe.runs.worlds import answer
 
         return answer.checked(world.name, job, run)
     except BaseException as error:

@@ -15,11 +15,11 @@ from queue import Empty, SimpleQueue
 from threading import Semaphore
 
 from fullpipe import _native, plugins
-from fullpipe.engines import Done, Ended, Failed
-from fullpipe.engines.task import Task
-from fullpipe.system import machine
-from fullpipe.worlds import registry
-from fullpipe.worlds.world import Stop, run_one
+from fullpipe.runs import machine
+from fullpipe.runs.engines import Done, Ended, Failed
+from fullpipe.runs.engines.task import Task
+from fullpipe.runs.worlds import registry
+from fullpipe.runs.worlds.world import Stop, run_one
 
 _TICK_S = 0.1
 # The most runs in virtual time that may have ended without being stored.

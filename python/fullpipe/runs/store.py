@@ -25,11 +25,11 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from fullpipe import files
-from fullpipe.engines import Done
-from fullpipe.engines.task import FORMAT, Task
 from fullpipe.errors import OutputError, SweepError
 from fullpipe.measures.run import Run
-from fullpipe.sweeps import pack
+from fullpipe.runs import pack
+from fullpipe.runs.engines import Done
+from fullpipe.runs.engines.task import FORMAT, Task
 
 _LOCK, _LOG, _RUNS = "lock", "log.jsonl", "runs"
 # A file that is larger is left, and a new one begun: copying or losing one file stays a small matter.

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from fullpipe.worlds import registry
-from fullpipe.worlds.job import Job
+from fullpipe.runs.worlds import registry
+from fullpipe.runs.worlds.job import Job
 
 # Part of every address. Raise it when the format of stored runs changes.
 FORMAT = 1

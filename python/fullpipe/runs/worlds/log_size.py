@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from fullpipe import _native
 from fullpipe._native import ScenarioError, WorldError
 from fullpipe.errors import mistake, stated
+from fullpipe.runs.worlds.job import Job
+from fullpipe.runs.worlds.logs import MOST, Logs
+from fullpipe.runs.worlds.world import most_packets
 from fullpipe.scenario.scenario import Alternative
-from fullpipe.worlds.job import Job
-from fullpipe.worlds.logs import MOST, Logs
-from fullpipe.worlds.world import most_packets
 
 if TYPE_CHECKING:
     from fullpipe.measures.run import Run
