@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 import fullpipe as fp
 from fullpipe import cli
+from fullpipe.agreement.agreement import Agreement
 from fullpipe.commands import _common
-from fullpipe.judge.agreement import Agreement
 from fullpipe.measures.run import Run
 from fullpipe.runs import machine
 from fullpipe.runs.worlds import kernel, sim

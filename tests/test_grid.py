@@ -12,9 +12,9 @@ from rich.console import Console
 
 import fullpipe as fp
 from conftest import SCENARIOS
-from fullpipe.judge import differences
-from fullpipe.judge.grid import compare, document, run, summary
-from fullpipe.judge.grid.document import Cell, Grid, load
+from fullpipe.agreement import differences
+from fullpipe.agreement.grid import compare, document, run, summary
+from fullpipe.agreement.grid.document import Cell, Grid, load
 from fullpipe.measures.measures import BY_NAME
 from fullpipe.measures.statistics import estimate
 from fullpipe.runs.engines.task import Task

@@ -95,7 +95,7 @@ def test_endless_files_are_not_read(in_empty_folder: Path) -> None:
 READS = """
 import pathlib, sys
 from fullpipe import _native
-from fullpipe.judge import recordings
+from fullpipe.conformance import recordings
 from fullpipe.scenario.flow_lists import flow_list
 read = {"flows": flow_list.read, "recording": recordings.read_recording}
 counts = {"table": 0, "sentence": 0}

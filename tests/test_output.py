@@ -17,7 +17,7 @@ import fullpipe as fp
 from conftest import PATH, answer_for_the_kernel, command
 from fullpipe import _native, cli, files
 from fullpipe.commands import _common
-from fullpipe.judge import recordings
+from fullpipe.conformance import recordings
 from fullpipe.measures.run import Run
 from fullpipe.runs.worlds import kernel, kernel_check
 from fullpipe.show.grid import write as grid_write
@@ -41,8 +41,8 @@ def here(in_empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     answer_for_the_kernel(monkeypatch)
     recorded = recordings.Recording({"flows": [], "kernel": "", "calls": 0, "lost": 0}, b"x" * 1000)
     monkeypatch.setattr(recordings, "record", lambda *_, **__: recorded)
-    monkeypatch.setattr("fullpipe.show.tables.recording", lambda _: "recorded")
-    monkeypatch.setattr("fullpipe.show.tables.recording_total", lambda *_: "recorded")
+    monkeypatch.setattr("fullpipe.conformance.recording_tables.recording", lambda _: "recorded")
+    monkeypatch.setattr("fullpipe.conformance.recording_tables.recording_total", lambda *_: "recorded")
     monkeypatch.setattr("fullpipe.show.figures.emulator.figure", lambda *_: None)
     monkeypatch.setattr(kernel_check, "run", lambda *_: [])
     monkeypatch.setattr("fullpipe.show.tables.emulator", lambda _: "checked")

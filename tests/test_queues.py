@@ -179,7 +179,7 @@ def test_hostile_settings_are_one_short_sentence() -> None:
 
 
 def test_a_grid_varies_the_queue(tmp_path: Path) -> None:
-    from fullpipe.judge.grid import document
+    from fullpipe.agreement.grid import document
 
     file = tmp_path / "queues.toml"
     cell = 'controller = "reno"\nrate = "10 Mbit/s"\nrtt = "20 ms"\nduration = "1 s"\n'

@@ -23,8 +23,7 @@ import fullpipe as fp
 from conftest import PATH, command
 from fullpipe import cli
 from fullpipe.commands import _common
-from fullpipe.judge import recordings
-from fullpipe.show import tables
+from fullpipe.conformance import recording_tables, recordings
 from test_bad_input import expect_one_sentence, powerless
 
 # Where one of these is said, the machine is not made for it. Anything else that is said is a fault of ours.
@@ -222,7 +221,7 @@ def test_a_recording_that_missed_none_is_complete(tmp_path: Path) -> None:
 @pytest.mark.parametrize("missed", [0, 1234])
 def test_recording_warns_of_missed_calls(missed: int) -> None:
     summary = {"calls": 5000, "lost": 0, "missed_calls": missed}
-    text = tables.recording_total(recordings.Recording(summary, b"1234"), Path("x.recording"))
+    text = recording_tables.recording_total(recordings.Recording(summary, b"1234"), Path("x.recording"))
     assert text.splitlines()[0] == f"x.recording: 5,000 calls, 0 lost, {missed} missed, 4 bytes"
     assert ("warning: the kernel skipped at least 1,234 calls" in text) is (missed > 0)
 

@@ -17,7 +17,7 @@ ROOMS = (
     "scenario",
     "measures",
     "runs",
-    "judge",
+    "agreement",
     "show",
     "api",
     "simulation",

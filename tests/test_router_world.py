@@ -8,7 +8,7 @@ import pytest
 
 import fullpipe as fp
 from conftest import SCENARIOS
-from fullpipe.judge.grid import document as grid
+from fullpipe.agreement.grid import document as grid
 from fullpipe.runs.worlds import registry
 from fullpipe.scenario import scenario
 

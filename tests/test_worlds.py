@@ -20,8 +20,8 @@ from typer.testing import CliRunner
 
 import fullpipe as fp
 from fullpipe import _native, api, cli
+from fullpipe.agreement.grid import run as grid_run
 from fullpipe.commands import agree_grid
-from fullpipe.judge.grid import run as grid_run
 from fullpipe.measures.run import FLOW_COLUMNS, LINK_COLUMNS, Run
 from fullpipe.runs import doctor
 from fullpipe.runs.engines import Failed

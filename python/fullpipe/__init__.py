@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from fullpipe.advisor.advice import Advice
     from fullpipe.advisor.interface import advise, decision_map
     from fullpipe.advisor.map import DecisionMap
+    from fullpipe.agreement.agreement import Agreement
     from fullpipe.api import agree, compare, controllers, load, run, run_in_order, schema
     from fullpipe.conformance.conformity import Conformity
+    from fullpipe.conformance.recordings import read_recording
     from fullpipe.conformance.run import conform
     from fullpipe.errors import OutputError
-    from fullpipe.judge.agreement import Agreement
-    from fullpipe.judge.recordings import read_recording
     from fullpipe.measures.run import Run, left_metrics
     from fullpipe.scenario.controllers import Controller, Limits
     from fullpipe.scenario.programs import Program
@@ -87,9 +87,9 @@ _HOME = {
     "run": "fullpipe.api",
     "run_in_order": "fullpipe.api",
     "schema": "fullpipe.api",
-    "Agreement": "fullpipe.judge.agreement",
+    "Agreement": "fullpipe.agreement.agreement",
     "OutputError": "fullpipe.errors",
-    "read_recording": "fullpipe.judge.recordings",
+    "read_recording": "fullpipe.conformance.recordings",
     "Results": "fullpipe.show.results",
     "Run": "fullpipe.measures.run",
     "left_metrics": "fullpipe.measures.run",
@@ -98,7 +98,7 @@ _HOME = {
     "RecordingError": "fullpipe._native",
     "WorldError": "fullpipe._native",
     # Former names, which are not in `__all__`: `read_recording` and `RecordingError` replace them.
-    "read_trace": "fullpipe.judge.recordings",
+    "read_trace": "fullpipe.conformance.recordings",
     "TraceError": "fullpipe._native",
 }
 

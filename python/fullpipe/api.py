@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from fullpipe import _native
+from fullpipe.agreement.agreement import Agreement
 from fullpipe.errors import mistake
-from fullpipe.judge.agreement import Agreement
 from fullpipe.measures.run import Run, left_metrics
 from fullpipe.runs import sweep
 from fullpipe.runs.engines import pool
@@ -239,7 +239,7 @@ def agree(
 
     The second world is the reference: the range of its runs counts. By default these are the simulator and
     the kernel. A number of seeds counts upwards from the scenario's own. Untrustworthy runs are tried up to
-    `attempts` times, and then left out. `fullpipe.judge.agreement` states the tolerances.
+    `attempts` times, and then left out. `fullpipe.agreement.agreement` states the tolerances.
     """
     loaded = load(what)
     ours, theirs = registry.pair(worlds)

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from fullpipe.agreement.agreement import TOLERANCES
+from fullpipe.agreement.grid import rules as grid_rules
 from fullpipe.commands._common import (
     ATTEMPTS_HELP,
     DISAGREE,
@@ -25,8 +27,6 @@ from fullpipe.commands._common import (
     write,
 )
 from fullpipe.commands._holds import GRID, SCENARIO, refuse_others
-from fullpipe.judge.agreement import TOLERANCES
-from fullpipe.judge.grid import rules as grid_rules
 from fullpipe.runs.worlds import registry
 
 _PAIR = ",".join(registry.PAIR)

@@ -7,9 +7,9 @@ from pathlib import Path
 from rich.console import Console
 
 from fullpipe import files
+from fullpipe.agreement.grid import document, run
+from fullpipe.agreement.grid.rules import VERDICTS
 from fullpipe.errors import mistake
-from fullpipe.judge.grid import document, run
-from fullpipe.judge.grid.rules import VERDICTS
 from fullpipe.runs import sweep
 from fullpipe.runs.engines.local import Local
 from fullpipe.runs.limits import MOST_STORED_RUNS, check_runs

@@ -61,9 +61,8 @@ def record(
     Needs root, clang and libbpf. In a scenario, only the flows that use the algorithm are recorded.
     """
     from fullpipe import api
+    from fullpipe.conformance import recording_tables, recordings
     from fullpipe.errors import mistake, unfit
-    from fullpipe.judge import recordings
-    from fullpipe.show import tables
 
     algorithm = recordings.known_algorithm(algorithm)
     if scenario is None:
@@ -91,15 +90,15 @@ def record(
             loaded, algorithm, seed=seed, progress=lambda done: watch("kernel", done, 1)
         )
     if not as_json:
-        console().print(tables.recording(recording))
+        console().print(recording_tables.recording(recording))
     recording.write(out)
     if as_json:
         missed = recording.summary["missed_calls"]
-        warnings = [tables.missed_calls(missed)] if missed else []
+        warnings = [recording_tables.missed_calls(missed)] if missed else []
         written = {"recording": str(out), "bytes": len(recording.file), "warnings": warnings}
         print(json.dumps({**recording.summary, **written}))
     else:
-        print(tables.recording_total(recording, out))
+        print(recording_tables.recording_total(recording, out))
 
 
 @app.command()

@@ -31,8 +31,7 @@ def replay(
 ) -> None:
     """Replay recorded kernel decisions with Fullpipe's controllers. Exit code 1: some decision differs."""
     from fullpipe import _native
-    from fullpipe.judge import recordings
-    from fullpipe.show import tables
+    from fullpipe.conformance import recording_tables, recordings
 
     reports = []
     unreadable = False
@@ -46,15 +45,15 @@ def replay(
         print(json.dumps(reports, indent=2))
     elif reports:
         screen = console()
-        screen.print(tables.replays(reports))
+        screen.print(recording_tables.replays(reports))
         for report in reports:
-            print_notes(tables.disagreements(report))
+            print_notes(recording_tables.disagreements(report))
             if report["difference"] is not None:
-                screen.print(tables.difference(report))
+                screen.print(recording_tables.difference(report))
         if coverage:
-            for table in tables.coverage(reports):
+            for table in recording_tables.coverage(reports):
                 screen.print(table)
-        print(tables.replays_total(reports))
+        print(recording_tables.replays_total(reports))
     if unreadable:
         raise typer.Exit(MISTAKE)
     if not all(report["agrees"] for report in reports):

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fullpipe import _native
-from fullpipe.judge.agreement import TOLERANCES, Agreement, range_counts
+from fullpipe.agreement.agreement import TOLERANCES, Agreement, range_counts
 from fullpipe.measures.measures import (
     SHARE,
     Column,

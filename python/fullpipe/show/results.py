@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fullpipe import files
-from fullpipe.judge.agreement import Agreement
+from fullpipe.agreement.agreement import Agreement
 from fullpipe.measures.measures import MEASURES, SEEN, SIGNALS
 from fullpipe.measures.run import Group, Run, Runs
 

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from fullpipe import _native
-from fullpipe.judge.grid.compare import NAMES, Compared, kernels
-from fullpipe.judge.grid.rules import TOLERANCES, VERDICTS
-from fullpipe.judge.grid.run import Found
-from fullpipe.judge.grid.summary import Target
+from fullpipe.agreement.grid.compare import NAMES, Compared, kernels
+from fullpipe.agreement.grid.rules import TOLERANCES, VERDICTS
+from fullpipe.agreement.grid.run import Found
+from fullpipe.agreement.grid.summary import Target
 from fullpipe.runs.store import Stored
 from fullpipe.runs.worlds import registry
 from fullpipe.show.figures import theme

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from fullpipe.judge.grid.compare import Compared, Measured
-from fullpipe.judge.grid.document import Grid
-from fullpipe.judge.grid.summary import Target
+from fullpipe.agreement.grid.compare import Compared, Measured
+from fullpipe.agreement.grid.document import Grid
+from fullpipe.agreement.grid.summary import Target
 from fullpipe.show.figures import theme
 from fullpipe.show.fitting import Either, Fitting
 from fullpipe.text import minutes

@@ -9,9 +9,9 @@ from typing import Any
 import polars as pl
 
 from fullpipe import _native, files
-from fullpipe.judge.grid.compare import Compared, Measured, kernels
-from fullpipe.judge.grid.rules import TOLERANCES
-from fullpipe.judge.grid.run import Found, Plan
+from fullpipe.agreement.grid.compare import Compared, Measured, kernels
+from fullpipe.agreement.grid.rules import TOLERANCES
+from fullpipe.agreement.grid.run import Found, Plan
 from fullpipe.measures.measures import MEASURES, shares
 from fullpipe.measures.statistics import Estimate
 from fullpipe.show.grid.tables import HEADINGS, mean, ranged

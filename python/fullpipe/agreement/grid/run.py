@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fullpipe import files
+from fullpipe.agreement.grid.compare import Compared, compare
+from fullpipe.agreement.grid.document import Cell, Grid
+from fullpipe.agreement.grid.summary import Target, own_targets, quick_targets, targets
 from fullpipe.errors import mistake
-from fullpipe.judge.grid.compare import Compared, compare
-from fullpipe.judge.grid.document import Cell, Grid
-from fullpipe.judge.grid.summary import Target, own_targets, quick_targets, targets
 from fullpipe.runs import sweep
 from fullpipe.runs.engines import Engine, Failed
 from fullpipe.runs.engines.local import Local

@@ -4,10 +4,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fullpipe.judge.agreement import RETRANSMITS_THAT_COUNT
-from fullpipe.judge.grid.compare import Compared
-from fullpipe.judge.grid.document import Limit
-from fullpipe.judge.grid.rules import (
+from fullpipe.agreement.agreement import RETRANSMITS_THAT_COUNT
+from fullpipe.agreement.grid.compare import Compared
+from fullpipe.agreement.grid.document import Limit
+from fullpipe.agreement.grid.rules import (
     GOODPUT_TOLERANCE,
     RETRANSMITS_FACTOR,
     RTT_P95_TOLERANCE,

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from fullpipe.judge import differences
+from fullpipe.agreement import differences
 from fullpipe.measures.measures import BY_NAME, SHARE, Quantity, known, shares
 from fullpipe.measures.statistics import Estimate
 from fullpipe.runs.worlds import registry

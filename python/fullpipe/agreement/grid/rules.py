@@ -1,9 +1,9 @@
 """The tolerances of a grid, and what the verdicts on its cells mean.
 
-`fullpipe.judge.differences` tells why they are others than for one scenario.
+`fullpipe.agreement.differences` tells why they are others than for one scenario.
 """
 
-from fullpipe.judge.agreement import RETRANSMITS_THAT_COUNT
+from fullpipe.agreement.agreement import RETRANSMITS_THAT_COUNT
 
 GOODPUT_TOLERANCE = 0.03
 RTT_TOLERANCE = 0.05

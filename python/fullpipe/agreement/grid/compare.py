@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fullpipe.judge import differences
-from fullpipe.judge.agreement import RETRANSMITS_THAT_COUNT
-from fullpipe.judge.differences import Difference
-from fullpipe.judge.grid.document import Cell
-from fullpipe.judge.grid.rules import (
+from fullpipe.agreement import differences
+from fullpipe.agreement.agreement import RETRANSMITS_THAT_COUNT
+from fullpipe.agreement.differences import Difference
+from fullpipe.agreement.grid.document import Cell
+from fullpipe.agreement.grid.rules import (
     GOODPUT_TOLERANCE,
     RETRANSMITS_FACTOR,
     RTT_P95_TOLERANCE,
