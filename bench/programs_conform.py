@@ -29,8 +29,8 @@ from fullpipe import _native, files
 from fullpipe.conformance.conformity import FAIL, NOT_APPLICABLE, NOT_JUDGED, PASS, Conformity
 from fullpipe.conformance.outside import registry
 from fullpipe.conformance.outside.run import conform_program
+from fullpipe.report.markers import Markers
 from fullpipe.runs import machine
-from fullpipe.show.markers import Markers
 
 MARKERS = Markers("programs")
 QUIC_GO = Path(__file__).resolve().parent / "programs" / "quic-go"

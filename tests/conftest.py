@@ -14,10 +14,10 @@ import pytest
 
 import fullpipe as fp
 from fullpipe.measures.run import Run
+from fullpipe.report.results import Results
 from fullpipe.runs.worlds import kernel, quic_program, sim
 from fullpipe.runs.worlds.job import Job
 from fullpipe.runs.worlds.world import Stop
-from fullpipe.show.results import Results
 
 # The program with the QUIC stacks, for the tests that are about it. For all others there is none, so that
 # they find the same worlds wherever they run.

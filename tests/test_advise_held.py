@@ -13,9 +13,9 @@ from fullpipe.advisor.goals import Trial
 from fullpipe.advisor.held import Held, Lack, Table
 from fullpipe.commands import kernel_advice
 from fullpipe.measures.run import Run
+from fullpipe.report.markers import Markers
 from fullpipe.runs.store import Store
 from fullpipe.runs.worlds import registry
-from fullpipe.show.markers import Markers
 
 
 def trial(score: float) -> Trial:

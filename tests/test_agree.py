@@ -14,13 +14,13 @@ from fullpipe import cli
 from fullpipe.agreement.agreement import Agreement
 from fullpipe.commands import _common
 from fullpipe.measures.run import Run
+from fullpipe.report.counts import left_out
+from fullpipe.report.results import Results
 from fullpipe.runs import machine
 from fullpipe.runs.worlds import kernel, sim
 from fullpipe.runs.worlds.job import Job
 from fullpipe.runs.worlds.world import World
 from fullpipe.scenario.scenario import Alternative, Scenario
-from fullpipe.show.counts import left_out
-from fullpipe.show.results import Results
 
 ALTERNATIVE = Alternative("bbr1", "{}")
 

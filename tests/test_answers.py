@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from fullpipe.measures.run import Run
+from fullpipe.report.answers import answers
+from fullpipe.report.results import Results
 from fullpipe.scenario.scenario import Alternative, Scenario
-from fullpipe.show.answers import answers
-from fullpipe.show.results import Results
 
 
 def run(

@@ -12,8 +12,8 @@ import pytest
 
 import fullpipe as fp
 from conftest import SIMULATED
+from fullpipe.report.results import Results
 from fullpipe.scenario import scenario
-from fullpipe.show.results import Results
 
 FLOW_COLUMNS = {
     "time_s", "flow", "controller", "cwnd_segments", "ssthresh_segments", "pacing_bps", "inflight_segments",

@@ -344,8 +344,8 @@ class Twin(sim.Simulator):
 
 # How long a run takes differs from machine to machine: here every run is worth a bar.
 _IMPATIENT = (
-    "from fullpipe import __main__; from fullpipe.show import watching; "
-    "watching.PATIENCE_S = 0.0; __main__.main()"
+    "from fullpipe import __main__; from fullpipe.commands import progress; "
+    "progress.PATIENCE_S = 0.0; __main__.main()"
 )
 
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as some
 
 import fullpipe as fp
 from conftest import SIMULATED
+from fullpipe.report.figures import FIGURES, drawable, drawings, save, theme
+from fullpipe.report.figures import prepare as p
+from fullpipe.report.results import Results
 from fullpipe.scenario import path_facts
-from fullpipe.show.figures import FIGURES, drawable, drawings, save, theme
-from fullpipe.show.figures import prepare as p
-from fullpipe.show.results import Results
 
 
 def flow(values: list[float], name: str = "a") -> pl.DataFrame:
@@ -319,7 +319,7 @@ def test_captions_are_about_what_is_drawn(small: Results) -> None:
 
 
 def test_text_on_a_field_without_colour_follows_the_page() -> None:
-    from fullpipe.show.figures import grid, svg
+    from fullpipe.report.figures import grid, svg
 
     tiles = [grid.Tile("a", "a", "Goodput", 0.5, "+4", ""), grid.Tile("a", "a", "Share", None, "1 / 2", "")]
     drawn = svg.picture(grid.heat_map(tiles, ["Goodput", "Share"], ["sim", "kernel"]))

@@ -17,11 +17,11 @@ from fullpipe.agreement.grid import compare, document, run, summary
 from fullpipe.agreement.grid.document import Cell, Grid, load
 from fullpipe.measures.measures import BY_NAME
 from fullpipe.measures.statistics import estimate
+from fullpipe.report.grid import tables, write
 from fullpipe.runs.engines.task import Task
 from fullpipe.runs.store import Place, Stored
 from fullpipe.runs.worlds.job import Job
 from fullpipe.scenario.scenario import Alternative
-from fullpipe.show.grid import tables, write
 
 PATH = 'rate = "10 Mbit/s"\nrtt = "20 ms"\ncontroller = "reno"\n'
 CELL = '[[cells]]\nname = "a"\n' + PATH

@@ -15,9 +15,9 @@ from fullpipe import _native, cli
 from fullpipe.commands import _common
 from fullpipe.measures.measures import goodput_bps
 from fullpipe.measures.run import Run
+from fullpipe.report.grid import write
 from fullpipe.runs.store import Store
 from fullpipe.runs.worlds import kernel
-from fullpipe.show.grid import write
 
 TWO = """
 [defaults]

@@ -15,11 +15,11 @@ from rich.console import Console
 from conftest import command
 from fullpipe import cli
 from fullpipe.commands import _common
+from fullpipe.report import tables
+from fullpipe.report.figures import emulator
 from fullpipe.runs import doctor
 from fullpipe.runs.worlds import kernel, kernel_check, kernel_trust
 from fullpipe.runs.worlds.kernel_check import Measured, Probe, RateVerdict
-from fullpipe.show import tables
-from fullpipe.show.figures import emulator
 
 LIGHT = Probe(100_000_000, "light", 1500, 5.0)
 HEAVY = replace(LIGHT, load="heavy")

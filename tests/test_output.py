@@ -17,11 +17,11 @@ import fullpipe as fp
 from conftest import PATH, answer_for_the_kernel, command
 from fullpipe import _native, cli, files
 from fullpipe.commands import _common
+from fullpipe.commands.sweep_progress import Watched
 from fullpipe.conformance import recordings
 from fullpipe.measures.run import Run
+from fullpipe.report.grid import write as grid_write
 from fullpipe.runs.worlds import kernel, kernel_check
-from fullpipe.show.grid import write as grid_write
-from fullpipe.show.watched import Watched
 
 SHORT = (*PATH, "--duration", "300 ms", "--seeds", "1")
 SCENARIO = 'duration = "300 ms"\n[path]\nrate = "5 Mbit/s"\nrtt = "10 ms"\n[[flows]]\ncontroller = "reno"\n'
@@ -43,10 +43,10 @@ def here(in_empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(recordings, "record", lambda *_, **__: recorded)
     monkeypatch.setattr("fullpipe.conformance.recording_tables.recording", lambda _: "recorded")
     monkeypatch.setattr("fullpipe.conformance.recording_tables.recording_total", lambda *_: "recorded")
-    monkeypatch.setattr("fullpipe.show.figures.emulator.figure", lambda *_: None)
+    monkeypatch.setattr("fullpipe.report.figures.emulator.figure", lambda *_: None)
     monkeypatch.setattr(kernel_check, "run", lambda *_: [])
-    monkeypatch.setattr("fullpipe.show.tables.emulator", lambda _: "checked")
-    monkeypatch.setattr("fullpipe.show.tables.emulator_notes", lambda _: [])
+    monkeypatch.setattr("fullpipe.report.tables.emulator", lambda _: "checked")
+    monkeypatch.setattr("fullpipe.report.tables.emulator_notes", lambda _: [])
     monkeypatch.setenv("XDG_CACHE_HOME", str(in_empty_folder / "cache"))
     return in_empty_folder
 

@@ -14,8 +14,8 @@ from fullpipe import cli
 from fullpipe.commands import _common
 from fullpipe.measures.measures import columns
 from fullpipe.measures.run import Run
-from fullpipe.show import tables
-from fullpipe.show.figures.summary import figure
+from fullpipe.report import tables
+from fullpipe.report.figures.summary import figure
 
 ALL = {one["name"]: one for one in fp.queues()}
 NAMES = sorted(ALL)

@@ -20,8 +20,8 @@ from fullpipe import api, cli
 from fullpipe.conformance.conformity import NOT_APPLICABLE, PASS
 from fullpipe.errors import OutputError
 from fullpipe.measures.run import Run
+from fullpipe.report.figures import theme
 from fullpipe.runs.worlds import quic, quic_program, registry
-from fullpipe.show.figures import theme
 from test_bad_input import powerless
 
 ROOT = Path(__file__).parent.parent

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fullpipe.show.figures import theme
+from fullpipe.report.figures import theme
 from fullpipe.text import capitalised
 from fullpipe_studies import catalogue, document, gallery
 from fullpipe_studies.claim import DECIDED

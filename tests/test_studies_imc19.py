@@ -16,10 +16,10 @@ import judging
 from conftest import SCENARIOS
 from fullpipe import api
 from fullpipe._native import ScenarioError
+from fullpipe.report.figures import theme
+from fullpipe.report.figures import tree as tree_figure
 from fullpipe.runs.store import Store
 from fullpipe.scenario.scenario import from_document
-from fullpipe.show.figures import theme
-from fullpipe.show.figures import tree as tree_figure
 from fullpipe_studies import catalogue, deliveries
 from fullpipe_studies import run as running
 from fullpipe_studies.catalogue import Built

@@ -12,11 +12,11 @@ import fullpipe as fp
 from fullpipe import api
 from fullpipe.agreement.agreement import Agreement, Check
 from fullpipe.conformance import recording_tables
+from fullpipe.report import tables
+from fullpipe.report.fitting import Either, Fitting
+from fullpipe.report.results import Results
 from fullpipe.runs import doctor
 from fullpipe.scenario.scenario import Scenario
-from fullpipe.show import tables
-from fullpipe.show.fitting import Either, Fitting
-from fullpipe.show.results import Results
 from fullpipe_studies import catalogue, command
 from fullpipe_studies import tables as study_tables
 

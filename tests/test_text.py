@@ -16,11 +16,10 @@ from rich.text import Text
 import fullpipe as fp
 from fullpipe import cli, errors, plugins
 from fullpipe.errors import OutputError, SweepError, mistake
-from fullpipe.show import page
-from fullpipe.show.figures import svg
-from fullpipe.show.fitting import Fitting
-from fullpipe.show.screen import Screen
-from fullpipe.system import streams
+from fullpipe.report import page, streams
+from fullpipe.report.figures import svg
+from fullpipe.report.fitting import Fitting
+from fullpipe.report.screen import Screen
 from fullpipe.text import MOST_SENTENCE, MOST_SHOWN, cell, lines, printable, shown
 
 # Escape sequences of a terminal, a change of direction, markup of rich, and anything else.

@@ -7,11 +7,11 @@ from dataclasses import replace
 from rich.console import Console
 
 from fullpipe.measures.run import Run
-from fullpipe.show import tables
-from fullpipe.show.answers import answers
-from fullpipe.show.figures import summary
-from fullpipe.show.report import html
-from fullpipe.show.results import Results
+from fullpipe.report import tables
+from fullpipe.report.answers import answers
+from fullpipe.report.figures import summary
+from fullpipe.report.report import html
+from fullpipe.report.results import Results
 
 
 def kernel(run: Run, *, doubted: bool) -> Run:

@@ -23,6 +23,9 @@ from fullpipe import _native, api, cli
 from fullpipe.agreement.grid import run as grid_run
 from fullpipe.commands import agree_grid
 from fullpipe.measures.run import FLOW_COLUMNS, LINK_COLUMNS, Run
+from fullpipe.report.figures import summary, theme
+from fullpipe.report.grid import write as grid_write
+from fullpipe.report.results import Results
 from fullpipe.runs import doctor
 from fullpipe.runs.engines import Failed
 from fullpipe.runs.engines.local import Local
@@ -32,9 +35,6 @@ from fullpipe.runs.sweep import carry_out
 from fullpipe.runs.worlds import Stop, World, kernel, register, registry, sim
 from fullpipe.runs.worlds.job import Job, Progress, ignore_progress
 from fullpipe.scenario import path_facts, scenario
-from fullpipe.show.figures import summary, theme
-from fullpipe.show.grid import write as grid_write
-from fullpipe.show.results import Results
 
 README = Path(registry.__file__).parent / "README.md"
 PATH: dict[str, Any] = {"rate": "10 Mbit/s", "rtt": "20 ms", "duration": "2 s"}
@@ -317,7 +317,7 @@ def test_a_world_in_wall_time_is_repeated_until_trusted_and_counted_in_repetitio
 
 
 def command_notes(results: Results) -> str:
-    from fullpipe.show import tables
+    from fullpipe.report import tables
 
     return "\n".join(tables.run_notes(results))
 

@@ -13,7 +13,7 @@ import polars as pl
 import vl_convert
 
 import fullpipe as fp
-from fullpipe.show.figures import svg, theme
+from fullpipe.report.figures import svg, theme
 from fullpipe_studies import charts
 
 RATE, RTT = "10 Mbit/s", "100 ms"

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from fullpipe.conformance.run import conform
     from fullpipe.errors import OutputError
     from fullpipe.measures.run import Run, left_metrics
+    from fullpipe.report.results import Results
     from fullpipe.scenario.controllers import Controller, Limits
     from fullpipe.scenario.programs import Program
-    from fullpipe.show.results import Results
     from fullpipe.simulation import Simulation
 
 __all__ = [
@@ -90,7 +90,7 @@ _HOME = {
     "Agreement": "fullpipe.agreement.agreement",
     "OutputError": "fullpipe.errors",
     "read_recording": "fullpipe.conformance.recordings",
-    "Results": "fullpipe.show.results",
+    "Results": "fullpipe.report.results",
     "Run": "fullpipe.measures.run",
     "left_metrics": "fullpipe.measures.run",
     "Cancelled": "fullpipe._native",

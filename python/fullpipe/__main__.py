@@ -41,7 +41,7 @@ def main() -> None:
     try:
         # Imported here, because an interrupt may also come during an import.
         from fullpipe import cli
-        from fullpipe.system import streams
+        from fullpipe.report import streams
 
         interrupts.raises = True
         stdout = streams.install()

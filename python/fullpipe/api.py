@@ -9,6 +9,7 @@ from fullpipe import _native
 from fullpipe.agreement.agreement import Agreement
 from fullpipe.errors import mistake
 from fullpipe.measures.run import Run, left_metrics
+from fullpipe.report.results import Results
 from fullpipe.runs import sweep
 from fullpipe.runs.engines import pool
 from fullpipe.runs.engines.local import Local
@@ -24,7 +25,6 @@ from fullpipe.scenario import scenario
 from fullpipe.scenario.controllers import Chosen
 from fullpipe.scenario.programs import Program
 from fullpipe.scenario.scenario import Amount, Scenario
-from fullpipe.show.results import Results
 
 # How often an untrustworthy run is tried in all.
 ATTEMPTS = sweep.ATTEMPTS

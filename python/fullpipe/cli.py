@@ -35,8 +35,8 @@ from fullpipe.commands import (
     shell,
 )
 from fullpipe.commands._common import WORLDS, complain
+from fullpipe.report import provenance, streams
 from fullpipe.runs.worlds import registry
-from fullpipe.system import provenance, streams
 from fullpipe.text import capitalised, shown
 
 

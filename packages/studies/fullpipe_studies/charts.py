@@ -6,8 +6,8 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from fullpipe.show.figures import theme
-from fullpipe.show.figures.prepare import records
+from fullpipe.report.figures import theme
+from fullpipe.report.figures.prepare import records
 from fullpipe_studies.claim import Data
 
 WIDTH, HEIGHT = 420, 220

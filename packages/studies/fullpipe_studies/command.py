@@ -291,8 +291,8 @@ def _carry_out(
 ) -> int:
     """Runs a paper's claims, writes them, and returns how many runs failed."""
     from fullpipe import files
+    from fullpipe.commands.sweep_progress import Watched
     from fullpipe.runs.store import Store
-    from fullpipe.show.watched import Watched
     from fullpipe_studies import run as running
     from fullpipe_studies import write
     from fullpipe_studies.catalogue import Study

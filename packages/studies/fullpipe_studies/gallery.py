@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fullpipe import files
-from fullpipe.show.figures import theme
-from fullpipe.show.figures.svg import png as as_png
+from fullpipe.report.figures import theme
+from fullpipe.report.figures.svg import png as as_png
 from fullpipe.text import capitalised
 from fullpipe_studies.catalogue import Built, Study
 from fullpipe_studies.document import Line

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fullpipe.report.figures import theme
+from fullpipe.report.page import Heading, figure, page, table, text
+from fullpipe.report.provenance import said_time
 from fullpipe.runs.worlds import registry
-from fullpipe.show.figures import theme
-from fullpipe.show.page import Heading, figure, page, table, text
-from fullpipe.system.provenance import said_time
 from fullpipe.text import capitalised, counted
 from fullpipe_studies import tables
 from fullpipe_studies.catalogue import Study

@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from fullpipe._native import ScenarioError
+from fullpipe.report.figures.theme import world_title
 from fullpipe.runs import sweep
 from fullpipe.runs.engines import Engine
 from fullpipe.runs.engines.local import Local
@@ -19,7 +20,6 @@ from fullpipe.runs.sweep import Progress
 from fullpipe.runs.worlds import registry
 from fullpipe.runs.worlds.job import Job
 from fullpipe.scenario.scenario import from_document
-from fullpipe.show.figures.theme import world_title
 from fullpipe.text import capitalised, counted, joined, minutes, ran_by
 from fullpipe_studies.catalogue import Built
 from fullpipe_studies.claim import Claim, Data, Factors, Finding, Row, Size, Trial

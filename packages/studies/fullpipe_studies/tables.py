@@ -5,8 +5,8 @@ from typing import Any
 
 from rich.text import Text
 
-from fullpipe.show.fitting import Fitting
-from fullpipe.show.screen import Screen
+from fullpipe.report.fitting import Fitting
+from fullpipe.report.screen import Screen
 from fullpipe.text import minutes
 from fullpipe_studies.checks import FEWEST
 from fullpipe_studies.claim import Verdict

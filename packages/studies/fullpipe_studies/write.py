@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from fullpipe import _native, files, reading
-from fullpipe.show.figures import theme
-from fullpipe.show.figures.svg import picture
-from fullpipe.show.figures.svg import png as as_png
+from fullpipe.report.figures import theme
+from fullpipe.report.figures.svg import picture
+from fullpipe.report.figures.svg import png as as_png
 from fullpipe_studies import page
 from fullpipe_studies.catalogue import Built, Study
 from fullpipe_studies.checks import Outcome, Over

@@ -11,11 +11,11 @@ from fullpipe import _native, files
 from fullpipe.advisor.many import Answered, Answers
 from fullpipe.advisor.map import UNCLEAR
 from fullpipe.advisor.question import Numbers, shown
-from fullpipe.show.figures import theme
-from fullpipe.show.figures.svg import picture
-from fullpipe.show.figures.svg import png as as_png
-from fullpipe.show.page import Heading, figure, page, provenance, table, text
-from fullpipe.system import provenance as made
+from fullpipe.report import provenance as made
+from fullpipe.report.figures import theme
+from fullpipe.report.figures.svg import picture
+from fullpipe.report.figures.svg import png as as_png
+from fullpipe.report.page import Heading, figure, page, provenance, table, text
 from fullpipe.text import counted, joined
 
 _WIDTH, _HEIGHT = 520, 380

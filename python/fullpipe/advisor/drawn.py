@@ -8,11 +8,11 @@ import altair as alt
 from fullpipe import _native, files
 from fullpipe.advisor import printed
 from fullpipe.advisor.advice import COLUMNS, Advice, path_of
-from fullpipe.show.figures import theme
-from fullpipe.show.figures.offline import OfflineConcatChart
-from fullpipe.show.figures.svg import picture
-from fullpipe.show.page import Heading, figure, page, provenance, table, text
-from fullpipe.system import provenance as made
+from fullpipe.report import provenance as made
+from fullpipe.report.figures import theme
+from fullpipe.report.figures.offline import OfflineConcatChart
+from fullpipe.report.figures.svg import picture
+from fullpipe.report.page import Heading, figure, page, provenance, table, text
 
 _WIDTH, _STEP = 480, 34
 _LOOK_AT = (

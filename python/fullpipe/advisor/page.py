@@ -13,13 +13,13 @@ from fullpipe.advisor.map import UNCLEAR, DecisionMap
 from fullpipe.advisor.question import percent
 from fullpipe.advisor.tree import Tree
 from fullpipe.measures.decision_tree import Node
-from fullpipe.show.figures import theme
-from fullpipe.show.figures import tree as trees
-from fullpipe.show.figures.offline import OfflineConcatChart
-from fullpipe.show.figures.svg import picture
-from fullpipe.show.figures.svg import png as as_png
-from fullpipe.show.page import Heading, figure, page, provenance, table, text
-from fullpipe.system import provenance as made
+from fullpipe.report import provenance as made
+from fullpipe.report.figures import theme
+from fullpipe.report.figures import tree as trees
+from fullpipe.report.figures.offline import OfflineConcatChart
+from fullpipe.report.figures.svg import picture
+from fullpipe.report.figures.svg import png as as_png
+from fullpipe.report.page import Heading, figure, page, provenance, table, text
 from fullpipe.text import counted
 
 _TITLES = {

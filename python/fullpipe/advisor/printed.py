@@ -12,8 +12,8 @@ from fullpipe.advisor.advice import COLUMNS, Advice
 from fullpipe.advisor.crossings import Looked
 from fullpipe.advisor.question import SHORT
 from fullpipe.measures.statistics import Estimate
-from fullpipe.show.fitting import Fitting
-from fullpipe.show.screen import Screen
+from fullpipe.report.fitting import Fitting
+from fullpipe.report.screen import Screen
 from fullpipe.text import counted, joined
 
 # Of more changes over a range, only the first ones are printed; `to_dict` has all.

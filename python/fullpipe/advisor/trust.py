@@ -98,7 +98,7 @@ _ROW = re.compile(r"^\| (?P<name>[^|]+) \|(?P<rest>.*)\|$")
 def read(page: str, grid: str) -> list[Cell]:
     """The cells of a page made by `fullpipe agree --write-table`, with the paths of its grid's cells."""
     from fullpipe.agreement.grid import document
-    from fullpipe.show.grid.write import MARKERS
+    from fullpipe.report.grid.write import MARKERS
 
     found = []
     rows = {}

@@ -14,10 +14,10 @@ from fullpipe.runs.worlds import registry
 from fullpipe.text import MOST_SENTENCE, counted, joined, lines, minutes, shown
 
 if TYPE_CHECKING:
+    from fullpipe.commands.progress import Watching
+    from fullpipe.report.results import Results
+    from fullpipe.report.screen import Screen
     from fullpipe.runs.engines import Engine
-    from fullpipe.show.results import Results
-    from fullpipe.show.screen import Screen
-    from fullpipe.show.watching import Watching
 
 MISTAKE = 2
 DISAGREE = 1
@@ -326,13 +326,13 @@ def plain(name: str) -> str:
 
 def console(stderr: bool = False) -> "Screen":
     """Where tables are printed."""
-    from fullpipe.show.screen import Screen
+    from fullpipe.report.screen import Screen
 
     return Screen(stderr=stderr)
 
 
 def watching() -> "Watching":
     """Shows progress on stderr while its block runs."""
-    from fullpipe.show.watching import Watching
+    from fullpipe.commands.progress import Watching
 
     return Watching(console(stderr=True))

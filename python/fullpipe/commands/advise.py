@@ -178,7 +178,7 @@ def _show_many(answers: "Answers") -> None:
 
     from fullpipe.advisor import printed
     from fullpipe.advisor.inputs import readable
-    from fullpipe.show.fitting import Fitting
+    from fullpipe.report.fitting import Fitting
     from fullpipe.text import counted
 
     out = console()

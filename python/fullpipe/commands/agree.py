@@ -109,7 +109,7 @@ def agree(
     """Prints the result of `fullpipe.agree`, or of a grid."""
     from fullpipe import api
     from fullpipe.errors import stated, unfit
-    from fullpipe.show import tables
+    from fullpipe.report import tables
 
     if (scenario is None) == (grid is None):
         given, fix = (

@@ -9,13 +9,13 @@ from rich.console import Console
 from fullpipe import files
 from fullpipe.agreement.grid import document, run
 from fullpipe.agreement.grid.rules import VERDICTS
+from fullpipe.commands.sweep_progress import Watched
 from fullpipe.errors import mistake
+from fullpipe.report.grid import tables, write
 from fullpipe.runs import sweep
 from fullpipe.runs.engines.local import Local
 from fullpipe.runs.limits import MOST_STORED_RUNS, check_runs
 from fullpipe.runs.worlds import registry
-from fullpipe.show.grid import tables, write
-from fullpipe.show.watched import Watched
 
 
 def agree(

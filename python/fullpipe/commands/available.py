@@ -31,7 +31,7 @@ Queues = Annotated[
 def controllers(names: Controllers = None, as_json: AsJson = False) -> None:
     """List the congestion controllers and their parameters."""
     from fullpipe import api
-    from fullpipe.show import tables
+    from fullpipe.report import tables
 
     found = _named(api.controllers(), names, "controller")
     if as_json:
@@ -43,7 +43,7 @@ def controllers(names: Controllers = None, as_json: AsJson = False) -> None:
 def queues(names: Queues = None, as_json: AsJson = False) -> None:
     """List the queue disciplines and their settings."""
     from fullpipe import api
-    from fullpipe.show import tables
+    from fullpipe.report import tables
 
     found = _named(api.queues(), names, "queue")
     if as_json:
@@ -80,8 +80,8 @@ def doctor(as_json: AsJson = False) -> None:
     """Report what this machine can do, what is missing, and how to fix it."""
     from dataclasses import asdict
 
+    from fullpipe.report import tables
     from fullpipe.runs import doctor as examination
-    from fullpipe.show import tables
 
     found = examination.requirements()
     if as_json:

@@ -43,9 +43,9 @@ from fullpipe.runs.worlds import registry
 from fullpipe.runs.worlds.logs import LIMIT, SNAPLEN
 
 if TYPE_CHECKING:
+    from fullpipe.report.results import Results
     from fullpipe.scenario.controllers import Chosen
     from fullpipe.scenario.programs import Program
-    from fullpipe.show.results import Results
 
 
 def compare(
@@ -136,7 +136,7 @@ def compare(
 
 
 def _show_comparison(results: "Results") -> None:
-    from fullpipe.show import tables
+    from fullpipe.report import tables
 
     console().print(tables.comparison(results))
     print_notes(tables.comparison_notes(results))

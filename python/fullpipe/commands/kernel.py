@@ -121,8 +121,8 @@ def check(
     this machine. Exit code 1: the emulator is inaccurate at some rate, or can be trusted at none.
     """
     from fullpipe.errors import unfit
+    from fullpipe.report import tables
     from fullpipe.runs.worlds import kernel_check, kernel_trust
-    from fullpipe.show import tables
 
     if as_json and as_markdown:
         raise unfit("--json", "cannot be used with --markdown", "leave out one of the two")
@@ -148,7 +148,7 @@ def check(
     if not as_json:
         print_notes([*tables.emulator_notes(verdicts), found.statement, f"Measured: {found.conditions}."])
     if folder is not None:
-        from fullpipe.show.figures import emulator
+        from fullpipe.report.figures import emulator
 
         written = folder.create()
         emulator.write(verdicts, found, written)

@@ -50,10 +50,10 @@ def advice(
     """
     from fullpipe import files
     from fullpipe.advisor import held
+    from fullpipe.commands.sweep_progress import Watched
     from fullpipe.errors import mistake
+    from fullpipe.report.markers import Markers
     from fullpipe.runs.store import Store
-    from fullpipe.show.markers import Markers
-    from fullpipe.show.watched import Watched
 
     if paths < 1:
         raise mistake("paths", paths, "a whole number from 1", f"e.g. {PATHS}")

@@ -69,8 +69,8 @@ def map_(
     from fullpipe import files
     from fullpipe.advisor import Question, page, question
     from fullpipe.advisor import map as maps
+    from fullpipe.commands.sweep_progress import Watched
     from fullpipe.runs.store import Store
-    from fullpipe.show.watched import Watched
 
     axes = dict(maps.axis(name, given) for name, given in (("x", x), ("y", y)))
     across, upwards = (maps.axis(name, given)[0] for name, given in (("x", x), ("y", y)))

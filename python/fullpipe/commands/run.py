@@ -76,8 +76,8 @@ def run(
 ) -> None:
     """Run a scenario and print a table of its flows and queues; with several seeds, means and intervals."""
     from fullpipe import api
+    from fullpipe.report import tables
     from fullpipe.scenario.scenario import from_file
-    from fullpipe.show import tables
 
     loaded = from_file(scenario, code=code, programs=allow_programs, queue=queue, ecn=ecn)
     folder = folder_for(out, plain(loaded.document.get("name") or scenario.stem), wanted=not as_json)

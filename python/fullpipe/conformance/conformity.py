@@ -243,7 +243,7 @@ class Conformity:
         from rich.table import Table
         from rich.text import Text
 
-        from fullpipe.show.honoured import Unhonoured
+        from fullpipe.report.unsupported import Unhonoured
 
         table = Table(box=None, pad_edge=False, header_style="bold")
         for heading in ("Case", "Verdict", "Measured", "Criterion"):

@@ -7,12 +7,12 @@ from fullpipe import _native, files
 from fullpipe.conformance import minimal
 from fullpipe.conformance.conformity import FAIL, Conformity, Played, Result
 from fullpipe.conformance.registry import TEXT
-from fullpipe.show.honoured import Unhonoured, section
-from fullpipe.show.page import Heading, figure, page, provenance, table
-from fullpipe.show.page import text as _text
-from fullpipe.system import provenance as origin
+from fullpipe.report import provenance as origin
+from fullpipe.report.page import Heading, figure, page, provenance, table
+from fullpipe.report.page import text as _text
+from fullpipe.report.unsupported import Unhonoured, section
 
-# The figures of a case, by their names in `fullpipe.show.figures`: they shade the phases.
+# The figures of a case, by their names in `fullpipe.report.figures`: they shade the phases.
 _FIGURES = ("inflight", "throughput")
 # Of a program, whose window and flight nobody sees.
 _FROM_OUTSIDE = ("throughput", "rtt")
@@ -142,8 +142,8 @@ def _repeat(conformity: Conformity, one: Result, folder: Path) -> str:
 
 
 def _figures(one: Result, names: Sequence[str]) -> Iterator[str]:
-    from fullpipe.show.figures import BY_NAME
-    from fullpipe.show.figures.svg import picture
+    from fullpipe.report.figures import BY_NAME
+    from fullpipe.report.figures.svg import picture
 
     number = 0
     for played in one.played:

@@ -7,7 +7,7 @@ from typing import Any
 from rich.text import Text
 
 from fullpipe.conformance import recordings
-from fullpipe.show.fitting import Fitting
+from fullpipe.report.fitting import Fitting
 
 # With more recordings, the numbers of calls do not fit a terminal.
 _SIDE_BY_SIDE = 4

@@ -24,8 +24,8 @@ from typing import Any
 import altair as alt
 import polars as pl
 
+from fullpipe.report.figures import theme
 from fullpipe.scenario.flow_lists import models
-from fullpipe.show.figures import theme
 from fullpipe_studies import charts, take
 from fullpipe_studies.claim import (
     Check,

@@ -12,8 +12,8 @@ import altair as alt
 import polars as pl
 
 from fullpipe.measures.decision_tree import Node
-from fullpipe.show.figures import theme
-from fullpipe.show.figures import tree as trees
+from fullpipe.report.figures import theme
+from fullpipe.report.figures import tree as trees
 from fullpipe_studies import charts
 from fullpipe_studies.papers.imc19._tree import CLASSES, SHUFFLED, Protocol, Tree
 

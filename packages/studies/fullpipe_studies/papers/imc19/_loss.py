@@ -12,7 +12,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from fullpipe.show.figures import theme
+from fullpipe.report.figures import theme
 from fullpipe_studies import charts, take
 from fullpipe_studies.claim import Data, Grid, Row, Trial
 from fullpipe_studies.papers.imc19 import _testbed

@@ -30,7 +30,7 @@ import altair as alt
 import polars as pl
 
 from fullpipe.measures.decision_tree import INSTALL
-from fullpipe.show.figures import theme
+from fullpipe.report.figures import theme
 from fullpipe.text import counted
 from fullpipe_studies.claim import Check, Claim, Data, Grid, covers, more, number, within
 from fullpipe_studies.papers.imc19 import _draw, _grid, _subset, _testbed, _tree

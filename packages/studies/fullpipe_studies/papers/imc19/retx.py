@@ -13,7 +13,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from fullpipe.show.figures import theme
+from fullpipe.report.figures import theme
 from fullpipe.text import counted
 from fullpipe_studies import charts
 from fullpipe_studies.claim import Check, Claim, Data, Grid, more, number, within

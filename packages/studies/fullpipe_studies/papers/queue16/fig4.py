@@ -12,7 +12,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from fullpipe.show.figures import theme
+from fullpipe.report.figures import theme
 from fullpipe_studies import charts, take
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, more, within
 

@@ -16,7 +16,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from fullpipe.show.figures import theme
+from fullpipe.report.figures import theme
 from fullpipe_studies import charts, population, take
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Over, Row, Trial, geometric, within
 

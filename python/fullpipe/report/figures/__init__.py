@@ -10,9 +10,9 @@ import altair as alt
 from fullpipe import files
 from fullpipe.errors import mistake
 from fullpipe.measures.run import Runs
-from fullpipe.show.figures import inflight, rtt, summary, throughput
-from fullpipe.show.figures.svg import picture
-from fullpipe.show.figures.svg import png as as_png
+from fullpipe.report.figures import inflight, rtt, summary, throughput
+from fullpipe.report.figures.svg import picture
+from fullpipe.report.figures.svg import png as as_png
 
 # Pixels per unit in PNG files.
 _PNG_SCALE = 2

@@ -14,8 +14,8 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from fullpipe.show.figures import theme
-from fullpipe.show.figures.svg import labelled, printable_spec, render, renderer_version
+from fullpipe.report.figures import theme
+from fullpipe.report.figures.svg import labelled, printable_spec, render, renderer_version
 from fullpipe.text import printable
 
 
@@ -133,7 +133,7 @@ def _script(specs: Sequence[dict[str, Any]]) -> str:
 def _vega() -> str:
     """Vega, Vega-Lite and vega-embed as one script."""
     # Bundled when the package was built (`build_backend.py`); not in a folder of sources.
-    made = resources.files("fullpipe").joinpath("show", "assets", f"vega-{renderer_version()}.js")
+    made = resources.files("fullpipe").joinpath("report", "assets", f"vega-{renderer_version()}.js")
     if made.is_file():
         return made.read_text(encoding="utf-8")
     return str(render("javascript_bundle", "window.vegaEmbed = vegaEmbed;"))
@@ -146,4 +146,4 @@ def _inside_script(code: str) -> str:
 
 @cache
 def _asset(name: str) -> str:
-    return resources.files("fullpipe").joinpath("show", "assets", name).read_text(encoding="utf-8")
+    return resources.files("fullpipe").joinpath("report", "assets", name).read_text(encoding="utf-8")

@@ -7,8 +7,8 @@ from rich.text import Text
 from fullpipe.agreement.grid.compare import Compared, Measured
 from fullpipe.agreement.grid.document import Grid
 from fullpipe.agreement.grid.summary import Target
-from fullpipe.show.figures import theme
-from fullpipe.show.fitting import Either, Fitting
+from fullpipe.report.figures import theme
+from fullpipe.report.fitting import Either, Fitting
 from fullpipe.text import minutes
 
 STYLE = {"agrees": "green", "close": "", "differs": "bold red"}

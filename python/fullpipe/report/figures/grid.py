@@ -8,8 +8,8 @@ import altair as alt
 import polars as pl
 
 from fullpipe.measures.run import Run
-from fullpipe.show.figures import theme
-from fullpipe.show.figures.prepare import Panel, Row, goodput_mbps, line
+from fullpipe.report.figures import theme
+from fullpipe.report.figures.prepare import Panel, Row, goodput_mbps, line
 
 # Beyond this many tolerances, the colour stays the same.
 CLIP = 2.0

@@ -28,13 +28,13 @@ class Results(Runs):
 
     def plot(self, what: str = "throughput") -> "alt.TopLevelMixin":
         """A figure: throughput, rtt, inflight, startup or summary."""
-        from fullpipe.show.figures import draw
+        from fullpipe.report.figures import draw
 
         return draw(self, what)
 
     def report(self, path: str | Path) -> Path:
         """Writes one HTML file that needs no network, and returns its path."""
-        from fullpipe.show.report import html
+        from fullpipe.report.report import html
 
         path = Path(path)
         files.make_folder(path.parent)
@@ -47,8 +47,8 @@ class Results(Runs):
         Raises:
             OutputError: Something cannot be written, e.g. because the disk is full. What was written stays.
         """
-        from fullpipe.show.figures import drawings, save
-        from fullpipe.show.report import html
+        from fullpipe.report.figures import drawings, save
+        from fullpipe.report.report import html
 
         folder = Path(folder)
         files.make_folder(folder)
@@ -101,7 +101,7 @@ class Results(Runs):
         return json.dumps(self.to_dict(), indent=2)
 
     def _repr_html_(self) -> str:
-        from fullpipe.show.report import summary_table
+        from fullpipe.report.report import summary_table
 
         return _NOTEBOOK_STYLE + summary_table(self)
 

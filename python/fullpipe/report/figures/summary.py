@@ -6,9 +6,9 @@ import altair as alt
 
 from fullpipe.measures.measures import BY_NAME, Measure
 from fullpipe.measures.run import Runs
-from fullpipe.show.counts import often
-from fullpipe.show.figures import theme
-from fullpipe.show.figures.offline import OfflineConcatChart
+from fullpipe.report.counts import often
+from fullpipe.report.figures import theme
+from fullpipe.report.figures.offline import OfflineConcatChart
 
 LOOK_AT = (
     "Look for long bars on the upper left and short ones everywhere else; where whiskers overlap, the "

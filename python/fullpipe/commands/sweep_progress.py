@@ -6,8 +6,8 @@ from types import TracebackType
 
 from rich.console import Console
 
+from fullpipe.commands.progress import Watching
 from fullpipe.runs.sweep import Progress
-from fullpipe.show.watching import Watching
 from fullpipe.text import minutes
 
 # Without a terminal, prints a line this often.

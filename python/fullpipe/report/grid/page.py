@@ -9,15 +9,15 @@ from fullpipe.agreement.grid.compare import NAMES, Compared, kernels
 from fullpipe.agreement.grid.rules import TOLERANCES, VERDICTS
 from fullpipe.agreement.grid.run import Found
 from fullpipe.agreement.grid.summary import Target
+from fullpipe.report.figures import theme
+from fullpipe.report.figures.grid import Tile, heat_map, over_time
+from fullpipe.report.figures.prepare import representative
+from fullpipe.report.figures.svg import picture
+from fullpipe.report.grid.tables import HEADINGS, mean, ranged
+from fullpipe.report.page import Heading, figure, page, provenance, table, text
+from fullpipe.report.provenance import now
 from fullpipe.runs.store import Stored
 from fullpipe.runs.worlds import registry
-from fullpipe.show.figures import theme
-from fullpipe.show.figures.grid import Tile, heat_map, over_time
-from fullpipe.show.figures.prepare import representative
-from fullpipe.show.figures.svg import picture
-from fullpipe.show.grid.tables import HEADINGS, mean, ranged
-from fullpipe.show.page import Heading, figure, page, provenance, table, text
-from fullpipe.system.provenance import now
 from fullpipe.text import capitalised, counted, ran_by
 
 _LOOK_AT = (

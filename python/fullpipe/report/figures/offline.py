@@ -7,7 +7,7 @@ from typing import Any
 
 import altair as alt
 
-from fullpipe.show.figures.svg import picture
+from fullpipe.report.figures.svg import picture
 
 
 class OfflineConcatChart(alt.ConcatChart):

@@ -3,8 +3,8 @@
 import altair as alt
 
 from fullpipe.measures.run import Runs
-from fullpipe.show.figures.over_time import OverTime, draw
-from fullpipe.show.figures.prepare import base_rtt_ms
+from fullpipe.report.figures.over_time import OverTime, draw
+from fullpipe.report.figures.prepare import base_rtt_ms
 
 LOOK_AT = (
     "Look for the distance to the dashed line, which is queue: time that every packet of every flow on this "

@@ -10,7 +10,7 @@ from typing import Any
 import altair as alt
 
 from fullpipe.measures.decision_tree import Node
-from fullpipe.show.figures import theme
+from fullpipe.report.figures import theme
 
 # A node keeps its colour on a dark page, so its text must keep its own.
 _INK, _LINE = "#1b1b1b", "#79818d"

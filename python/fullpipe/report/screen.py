@@ -7,7 +7,7 @@ from typing import IO
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from fullpipe.system import streams
+from fullpipe.report import streams
 from fullpipe.text import printable
 
 # Wide enough for every table where no terminal limits it.

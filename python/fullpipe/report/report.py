@@ -1,4 +1,4 @@
-"""The report: one HTML file that needs no network. `fullpipe.show.page` provides its frame."""
+"""The report: one HTML file that needs no network. `fullpipe.report.page` provides its frame."""
 
 import json
 from collections.abc import Sequence
@@ -19,19 +19,19 @@ from fullpipe.measures.measures import (
     shares,
 )
 from fullpipe.measures.run import Group, Run, Runs
-from fullpipe.show.answers import answers
-from fullpipe.show.counts import left_out, often, single, spread
-from fullpipe.show.figures import theme
-from fullpipe.show.honoured import section, unhonoured
-from fullpipe.show.page import Heading, figure, page, table
-from fullpipe.show.page import provenance as listed_provenance
-from fullpipe.show.page import text as _text
-from fullpipe.show.page import variable as _variable
-from fullpipe.system import provenance
+from fullpipe.report import provenance
+from fullpipe.report.answers import answers
+from fullpipe.report.counts import left_out, often, single, spread
+from fullpipe.report.figures import theme
+from fullpipe.report.page import Heading, figure, page, table
+from fullpipe.report.page import provenance as listed_provenance
+from fullpipe.report.page import text as _text
+from fullpipe.report.page import variable as _variable
+from fullpipe.report.unsupported import section, unhonoured
 from fullpipe.text import joined, ran_by
 
 if TYPE_CHECKING:
-    from fullpipe.show.figures import Drawing
+    from fullpipe.report.figures import Drawing
 
 _MANY_SYSCTLS = 12
 # In the element itself, because a notebook has no style sheet of ours.
@@ -41,7 +41,7 @@ _DOT = "display:inline-block;width:10px;height:10px;border-radius:3px;margin-rig
 def html(results: Runs, drawn: "Sequence[Drawing] | None" = None) -> str:
     """The whole page."""
     if drawn is None:
-        from fullpipe.show.figures import drawings
+        from fullpipe.report.figures import drawings
 
         drawn = drawings(results)
     sections = [
@@ -153,7 +153,7 @@ def _cell(group: Group, column: Column) -> str:
 
 
 def _colours(results: Runs) -> dict[str, str]:
-    from fullpipe.show.figures.prepare import rows
+    from fullpipe.report.figures.prepare import rows
 
     return {row.label: row.colour for row in reversed(rows(results))}
 

@@ -7,10 +7,10 @@ import altair as alt
 import polars as pl
 
 from fullpipe.measures.run import Runs
+from fullpipe.report.figures import theme
+from fullpipe.report.figures.offline import OfflineConcatChart
+from fullpipe.report.figures.prepare import Panel, bands, flow_colours, line, panels, records
 from fullpipe.scenario.path_facts import Steps
-from fullpipe.show.figures import theme
-from fullpipe.show.figures.offline import OfflineConcatChart
-from fullpipe.show.figures.prepare import Panel, bands, flow_colours, line, panels, records
 
 # If bands are narrower than this, their boundaries would hide them.
 _WIDE_BAND_PX = 8

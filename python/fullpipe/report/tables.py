@@ -20,12 +20,12 @@ from fullpipe.measures.measures import (
     unlike_lifetimes,
 )
 from fullpipe.measures.run import Group, Runs
+from fullpipe.report.counts import left_out, often, single, spread
+from fullpipe.report.figures import theme
+from fullpipe.report.fitting import Fitting
+from fullpipe.report.unsupported import unhonoured
 from fullpipe.runs import doctor
 from fullpipe.runs.worlds import kernel_check
-from fullpipe.show.counts import left_out, often, single, spread
-from fullpipe.show.figures import theme
-from fullpipe.show.fitting import Fitting
-from fullpipe.show.honoured import unhonoured
 
 MARK = " !"
 

@@ -14,9 +14,9 @@ import polars as pl
 
 from fullpipe.measures.measures import goodput_bps
 from fullpipe.measures.run import Run, Runs
+from fullpipe.report.figures import theme
 from fullpipe.scenario import path_facts
 from fullpipe.scenario.path_facts import PathFacts, Steps
-from fullpipe.show.figures import theme
 from fullpipe.text import joined
 
 # More points add nothing to a line on a panel of a few hundred pixels.

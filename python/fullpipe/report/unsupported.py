@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fullpipe.measures.run import Runs
-from fullpipe.show.figures import theme
-from fullpipe.show.page import text
+from fullpipe.report.figures import theme
+from fullpipe.report.page import text
 from fullpipe.text import counted, joined
 
 # More sentences than this are only counted in a terminal: every controller of ours over QUIC has some.

@@ -10,6 +10,9 @@ import altair as alt
 import polars as pl
 
 from fullpipe import files
+from fullpipe.report.figures import theme
+from fullpipe.report.figures.svg import picture
+from fullpipe.report.figures.svg import png as as_png
 from fullpipe.runs.worlds.kernel_check import (
     MEDIAN_TOLERANCE_NS,
     TOLERANCES,
@@ -18,9 +21,6 @@ from fullpipe.runs.worlds.kernel_check import (
     mbit,
 )
 from fullpipe.runs.worlds.kernel_trust import Trust
-from fullpipe.show.figures import theme
-from fullpipe.show.figures.svg import picture
-from fullpipe.show.figures.svg import png as as_png
 
 _QUANTILES = {"p50_ns": "median", "p99_ns": "99 %", "max_ns": "most"}
 _LOADS = {"light": "a fifth of the rate", "heavy": "one and a half times the rate"}

@@ -3,8 +3,8 @@
 import altair as alt
 
 from fullpipe.measures.run import Runs
-from fullpipe.show.figures.over_time import OverTime, draw
-from fullpipe.show.figures.prepare import (
+from fullpipe.report.figures.over_time import OverTime, draw
+from fullpipe.report.figures.prepare import (
     goodput_ceiling_mbps,
     goodput_mbps,
     limited_by_application,

@@ -14,8 +14,8 @@ from fullpipe.agreement.grid.rules import TOLERANCES
 from fullpipe.agreement.grid.run import Found, Plan
 from fullpipe.measures.measures import MEASURES, shares
 from fullpipe.measures.statistics import Estimate
-from fullpipe.show.grid.tables import HEADINGS, mean, ranged
-from fullpipe.show.markers import Markers
+from fullpipe.report.grid.tables import HEADINGS, mean, ranged
+from fullpipe.report.markers import Markers
 from fullpipe.text import cell, counted, ran_by
 
 MARKERS = Markers("agreement")
@@ -24,7 +24,7 @@ BEGIN, END = MARKERS.begin, MARKERS.end
 
 def everything(found: Found, folder: Path) -> Path:
     """Writes all files, and returns the path of the page."""
-    from fullpipe.show.grid.page import html
+    from fullpipe.report.grid.page import html
 
     files.write(folder, "grid.json", json.dumps(as_dict(found), indent=1).encode())
     files.write(folder, "cells.parquet", files.parquet(cells_frame(found.cells, found.plan.worlds)))
