@@ -36,7 +36,7 @@ PACKAGE := $(VENV)/.stamp-package
 DEV := $(VENV)/.stamp-dev
 
 LAB_TOOLS := lab/node_modules/.stamp
-LAB_SITE := python/fullpipe/lab/site
+LAB_SITE := python/fullpipe/cli/site
 CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
 
 # What the program with the QUIC stacks is made of. It is no part of the Python module: the other targets neither need nor

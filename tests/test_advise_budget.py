@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from fullpipe import cli
 from fullpipe._native import ScenarioError
 from fullpipe.advisor import Question, advice, advise, crossings, goals, many, printed, ranking, sources
 from fullpipe.advisor.question import parsed
 from fullpipe.advisor.trials import EXTRAS, Bench
-from fullpipe.commands import _common
+from fullpipe.cli import app as cli
+from fullpipe.cli import options
 from fullpipe.runs.engines.local import Local
 from fullpipe.runs.worlds.job import Job
 
@@ -155,7 +155,7 @@ def test_the_work_of_a_file_is_announced_before_it_begins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     order: list[str] = []
-    monkeypatch.setattr(_common, "say", lambda line: order.append(line))
+    monkeypatch.setattr(options, "say", lambda line: order.append(line))
     monkeypatch.setattr(many, "advise", lambda *_, **__: order.append("a run") or _answered())
     (tmp_path / "paths.csv").write_text("rate,rtt\n" + "2mbit,10ms\n" * 12)
     done = CliRunner().invoke(cli.app, ["advise", "--from", str(tmp_path / "paths.csv"), "--budget", "1"])

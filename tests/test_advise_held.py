@@ -11,7 +11,7 @@ from conftest import answer_for_the_kernel, command
 from fullpipe.advisor import goals, held, ranking
 from fullpipe.advisor.goals import Trial
 from fullpipe.advisor.held import Held, Lack, Table
-from fullpipe.commands import kernel_advice
+from fullpipe.cli.commands import kernel_advice
 from fullpipe.measures.run import Run
 from fullpipe.report.markers import Markers
 from fullpipe.runs.store import Store

@@ -260,7 +260,7 @@ def test_notebooks_show_the_table(small: Results) -> None:
 
 def test_importing_costs_nothing() -> None:
     script = (
-        "import sys, fullpipe, fullpipe.cli, fullpipe.runs.worlds._kernel_child;"
+        "import sys, fullpipe, fullpipe.cli.app, fullpipe.runs.worlds._kernel_child;"
         "heavy = {'polars', 'altair', 'vl_convert', 'numpy'} & set(sys.modules); assert not heavy, heavy"
     )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=600)

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import fullpipe as fp
 import fullpipe_studies
-from fullpipe import cli
+from fullpipe.cli import app as cli
 from fullpipe.measures.run import Run
 from fullpipe.runs.worlds import Stop, World, registry, sim
 from fullpipe.runs.worlds.job import Job, Progress, ignore_progress

@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from conftest import PATH, command
-from fullpipe import cli
+from fullpipe.cli import app as cli
 from fullpipe.measures.run import Run
 from fullpipe.runs import machine
 from fullpipe.runs.worlds import registry, sim
@@ -344,7 +344,7 @@ class Twin(sim.Simulator):
 
 # How long a run takes differs from machine to machine: here every run is worth a bar.
 _IMPATIENT = (
-    "from fullpipe import __main__; from fullpipe.commands import progress; "
+    "from fullpipe import __main__; from fullpipe.cli import progress; "
     "progress.PATIENCE_S = 0.0; __main__.main()"
 )
 
@@ -385,10 +385,10 @@ def test_a_defect_has_an_exit_code_of_its_own() -> None:
     """Python's own, 1, means that results differ."""
     script = (
         "import sys, types\n"
-        "broken = types.ModuleType('fullpipe.cli')\n"
+        "broken = types.ModuleType('fullpipe.cli.app')\n"
         "broken.app = lambda **_: 1 // 0\n"
-        "sys.modules['fullpipe.cli'] = broken\n"
-        "import fullpipe; fullpipe.cli = broken\n"
+        "sys.modules['fullpipe.cli.app'] = broken\n"
+        "import fullpipe.cli; fullpipe.cli.app = broken\n"
         "from fullpipe.__main__ import main; main()"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)

@@ -10,7 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 import fullpipe as fp
-from fullpipe import _native, cli
+from fullpipe import _native
+from fullpipe.cli import app as cli
 from fullpipe.conformance import pages, registry
 from fullpipe.conformance.case import Case, Criterion, Measured, NotReachedError
 from fullpipe.conformance.conformity import FAIL, NOT_APPLICABLE, PASS, Result

@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 
 import fullpipe as fp
 from conftest import answer_for_the_kernel, command
-from fullpipe import _native, cli
+from fullpipe import _native
+from fullpipe.cli import app as cli
 from fullpipe.conformance.conformity import NOT_APPLICABLE, NOT_JUDGED, PASS, Conformity
 from fullpipe.conformance.outside import registry
 from fullpipe.conformance.outside.case import LIKES, Course, OutsideCase, name_of

@@ -13,8 +13,8 @@ import pytest
 from rich.console import Console
 
 from conftest import command
-from fullpipe import cli
-from fullpipe.commands import _common
+from fullpipe.cli import app as cli
+from fullpipe.cli import options
 from fullpipe.report import tables
 from fullpipe.report.figures import emulator
 from fullpipe.runs import doctor
@@ -238,17 +238,17 @@ def test_an_inaccurate_rate_ends_with_1_and_a_late_one_does_not(monkeypatch: pyt
     slow["late"]["p99_ns"] = 5_000_000
     halved = {**heavy(), "received_bps": 50e6}
     assert measured_here(monkeypatch, verdict(), verdict()) == 0
-    assert measured_here(monkeypatch, verdict(), verdict(None, halved)) == _common.DISAGREE
+    assert measured_here(monkeypatch, verdict(), verdict(None, halved)) == options.DISAGREE
     trusted = replace(HEAVY, rate_bps=10_000_000)
     ten = RateVerdict(Measured(trusted, light()), Measured(trusted, heavy()), ())
     assert measured_here(monkeypatch, verdict(slow), ten) == 0
-    assert measured_here(monkeypatch, verdict(slow)) == _common.DISAGREE
+    assert measured_here(monkeypatch, verdict(slow)) == options.DISAGREE
 
 
 def test_json_and_markdown_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as left:
         cli.app(["kernel", "check", "--json", "--markdown"])
-    assert left.value.code == _common.MISTAKE
+    assert left.value.code == options.MISTAKE
     said = "fullpipe: --json cannot be used with --markdown; leave out one of the two\n"
     assert capsys.readouterr().err == said
 

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 import fullpipe as fp
 from conftest import PATH
-from fullpipe import cli
-from fullpipe.commands import _common
+from fullpipe.cli import app as cli
+from fullpipe.cli import options
 from fullpipe.measures.measures import columns
 from fullpipe.measures.run import Run
 from fullpipe.report import tables
@@ -59,14 +59,14 @@ def test_only_those_that_are_named_are_listed() -> None:
     listed = json.loads(invoke("controllers", "bbr3", "--json").stdout)
     assert [one["name"] for one in listed] == ["bbr3"]
     refused = invoke("controllers", "bbr3", "elephant")
-    assert refused.exit_code == _common.MISTAKE
+    assert refused.exit_code == options.MISTAKE
     assert 'controller: "elephant" cannot be used; expected one of reno, ' in refused.stderr
 
 
 def test_names_are_completed() -> None:
-    assert _common.complete_queues("") == [one["name"] for one in fp.queues()]
-    assert _common.complete_queues("fif") == ["fifo"]
-    assert _common.complete_queues("elephant") == []
+    assert options.complete_queues("") == [one["name"] for one in fp.queues()]
+    assert options.complete_queues("fif") == ["fifo"]
+    assert options.complete_queues("elephant") == []
 
 
 def test_the_schema_has_the_key() -> None:

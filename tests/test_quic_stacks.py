@@ -16,7 +16,8 @@ from typer.testing import CliRunner
 import fullpipe as fp
 import quic_tables
 from conftest import command
-from fullpipe import api, cli
+from fullpipe import api
+from fullpipe.cli import app as cli
 from fullpipe.conformance.conformity import NOT_APPLICABLE, PASS
 from fullpipe.errors import OutputError
 from fullpipe.measures.run import Run

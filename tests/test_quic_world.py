@@ -22,7 +22,8 @@ import pytest
 from typer.testing import CliRunner
 
 import fullpipe as fp
-from fullpipe import api, cli
+from fullpipe import api
+from fullpipe.cli import app as cli
 from fullpipe.conformance import beds, minimal
 from fullpipe.conformance import registry as cases
 from fullpipe.conformance.case import Case, Criterion, Measured

@@ -21,8 +21,8 @@ from typer.testing import CliRunner
 
 import fullpipe as fp
 from conftest import PATH, command
-from fullpipe import cli
-from fullpipe.commands import _common
+from fullpipe.cli import app as cli
+from fullpipe.cli import options
 from fullpipe.conformance import recording_tables, recordings
 from test_bad_input import expect_one_sentence, powerless
 
@@ -176,7 +176,7 @@ def test_a_difference_is_shown_with_both_states(as_json: bool, monkeypatch: pyte
     monkeypatch.setattr(recordings, "replay", lambda path: DIFFERENT)
     arguments = ["replay", "x.recording", *(["--json"] if as_json else [])]
     done = CliRunner().invoke(cli.app, arguments)
-    assert done.exit_code == _common.DISAGREE
+    assert done.exit_code == options.DISAGREE
     if as_json:
         assert json.loads(done.stdout) == [DIFFERENT]
         return
@@ -203,7 +203,7 @@ def incomplete(folder: Path, *, missed: int) -> Path:
 def test_a_recording_with_missed_calls_is_incomplete(as_json: bool, tmp_path: Path) -> None:
     trace = incomplete(tmp_path, missed=7)
     done = CliRunner().invoke(cli.app, ["replay", str(trace), *(["--json"] if as_json else [])])
-    assert done.exit_code == _common.DISAGREE
+    assert done.exit_code == options.DISAGREE
     if as_json:
         (report,) = json.loads(done.stdout)
         assert (report["missed_calls"], report["whole"], report["agrees"]) == (7, False, False)
@@ -297,7 +297,7 @@ def test_what_is_no_recording_is_one_sentence(kind: str, in_empty_folder: Path) 
     elif kind == "other Parquet":
         pl.DataFrame({"flow": [1]}).write_parquet(path)
     done = CliRunner().invoke(cli.app, ["replay", str(path)])
-    assert done.exit_code == _common.MISTAKE
+    assert done.exit_code == options.MISTAKE
     assert done.stdout == ""
     assert len(done.stderr.strip().splitlines()) == 1
     assert done.stderr.startswith("fullpipe: ")

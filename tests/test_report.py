@@ -210,7 +210,7 @@ def test_provenance_has_command_date_and_version(small: Results, monkeypatch: py
 
 
 def test_the_command_line_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    from fullpipe import cli
+    from fullpipe.cli import app as cli
     from fullpipe.report import provenance
 
     monkeypatch.setattr(provenance, "_command", None)

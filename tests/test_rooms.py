@@ -22,8 +22,6 @@ ROOMS = (
     "simulation",
     "conformance",
     "advisor",
-    "lab",
-    "commands",
     "cli",
     "__main__",
 )

@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from conftest import command
-from fullpipe import cli
+from fullpipe.cli import app as cli
 
 PATH = ("--rate", "10 Mbit/s", "--rtt", "100 ms")
 PROMPT = Path(cli.__file__).parent / "commands" / "prompt"

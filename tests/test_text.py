@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from rich.text import Text
 
 import fullpipe as fp
-from fullpipe import cli, errors, plugins
+from fullpipe import errors, plugins
+from fullpipe.cli import app as cli
 from fullpipe.errors import OutputError, SweepError, mistake
 from fullpipe.report import page, streams
 from fullpipe.report.figures import svg

@@ -19,9 +19,10 @@ import pytest
 from typer.testing import CliRunner
 
 import fullpipe as fp
-from fullpipe import _native, api, cli
+from fullpipe import _native, api
 from fullpipe.agreement.grid import run as grid_run
-from fullpipe.commands import agree_grid
+from fullpipe.cli import app as cli
+from fullpipe.cli.commands import agree_grid
 from fullpipe.measures.run import FLOW_COLUMNS, LINK_COLUMNS, Run
 from fullpipe.report.figures import summary, theme
 from fullpipe.report.grid import write as grid_write

@@ -40,7 +40,7 @@ def main() -> None:
         sys.unraisablehook = _unraisable
     try:
         # Imported here, because an interrupt may also come during an import.
-        from fullpipe import cli
+        from fullpipe.cli import app as cli
         from fullpipe.report import streams
 
         interrupts.raises = True

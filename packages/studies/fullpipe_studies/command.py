@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from fullpipe.commands._common import (
+from fullpipe.cli.options import (
     ATTEMPTS_HELP,
     SEEDS_HELP,
     Repetitions,
@@ -21,7 +21,7 @@ from fullpipe.commands._common import (
     path,
     say,
 )
-from fullpipe.commands._holds import STUDY, refuse_others
+from fullpipe.cli.other_results import STUDY, refuse_others
 from fullpipe.runs.worlds import registry
 from fullpipe.text import joined
 
@@ -291,7 +291,7 @@ def _carry_out(
 ) -> int:
     """Runs a paper's claims, writes them, and returns how many runs failed."""
     from fullpipe import files
-    from fullpipe.commands.sweep_progress import Watched
+    from fullpipe.cli.sweep_progress import Watched
     from fullpipe.runs.store import Store
     from fullpipe_studies import run as running
     from fullpipe_studies import write

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from fullpipe.commands._common import (
+from fullpipe.cli.options import (
     BUFFER,
     SEEDS_HELP,
     Candidates,
@@ -21,7 +21,7 @@ from fullpipe.commands._common import (
     results_folder,
     say,
 )
-from fullpipe.commands._holds import MAP, refuse_others
+from fullpipe.cli.other_results import MAP, refuse_others
 from fullpipe.runs.worlds import registry
 
 
@@ -69,7 +69,7 @@ def map_(
     from fullpipe import files
     from fullpipe.advisor import Question, page, question
     from fullpipe.advisor import map as maps
-    from fullpipe.commands.sweep_progress import Watched
+    from fullpipe.cli.sweep_progress import Watched
     from fullpipe.runs.store import Store
 
     axes = dict(maps.axis(name, given) for name, given in (("x", x), ("y", y)))

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from fullpipe.commands._common import (
+from fullpipe.cli.options import (
     AsJson,
     Attempts,
     Ecn,
@@ -32,7 +32,7 @@ from fullpipe.commands._common import (
     watching,
     write,
 )
-from fullpipe.commands._holds import SCENARIO, refuse_others
+from fullpipe.cli.other_results import SCENARIO, refuse_others
 from fullpipe.runs.worlds import registry
 from fullpipe.runs.worlds.logs import LIMIT, SNAPLEN
 

@@ -14,7 +14,7 @@ from fullpipe.runs.worlds import registry
 from fullpipe.text import MOST_SENTENCE, counted, joined, lines, minutes, shown
 
 if TYPE_CHECKING:
-    from fullpipe.commands.progress import Watching
+    from fullpipe.cli.progress import Watching
     from fullpipe.report.results import Results
     from fullpipe.report.screen import Screen
     from fullpipe.runs.engines import Engine
@@ -333,6 +333,6 @@ def console(stderr: bool = False) -> "Screen":
 
 def watching() -> "Watching":
     """Shows progress on stderr while its block runs."""
-    from fullpipe.commands.progress import Watching
+    from fullpipe.cli.progress import Watching
 
     return Watching(console(stderr=True))

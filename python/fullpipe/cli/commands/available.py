@@ -6,12 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fullpipe.commands._common import (
-    AsJson,
-    complete_controllers,
-    complete_queues,
-    console,
-)
+from fullpipe.cli.options import AsJson, complete_controllers, complete_queues, console
 from fullpipe.errors import mistake
 
 Controllers = Annotated[

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fullpipe.commands._common import (
+from fullpipe.cli.options import (
     REPETITIONS_HELP,
     SEEDS_HELP,
     WORLDS,
@@ -36,8 +36,8 @@ from fullpipe.commands._common import (
     watching,
     write,
 )
-from fullpipe.commands._holds import SCENARIO, refuse_others
-from fullpipe.commands._programs import client_option, programs, sender_option, server_option
+from fullpipe.cli.other_results import SCENARIO, refuse_others
+from fullpipe.cli.programs import client_option, programs, sender_option, server_option
 from fullpipe.errors import unfit
 from fullpipe.runs.worlds import registry
 from fullpipe.runs.worlds.logs import LIMIT, SNAPLEN

@@ -6,7 +6,7 @@ from types import TracebackType
 
 from rich.console import Console
 
-from fullpipe.commands.progress import Watching
+from fullpipe.cli.progress import Watching
 from fullpipe.runs.sweep import Progress
 from fullpipe.text import minutes
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from fullpipe.commands._common import check_file, path, say
+from fullpipe.cli.options import check_file, path, say
 
 
 def flows(

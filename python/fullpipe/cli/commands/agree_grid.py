@@ -9,7 +9,7 @@ from rich.console import Console
 from fullpipe import files
 from fullpipe.agreement.grid import document, run
 from fullpipe.agreement.grid.rules import VERDICTS
-from fullpipe.commands.sweep_progress import Watched
+from fullpipe.cli.sweep_progress import Watched
 from fullpipe.errors import mistake
 from fullpipe.report.grid import tables, write
 from fullpipe.runs import sweep

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from fullpipe.commands._common import say
+from fullpipe.cli.options import say
 
-# As in `fullpipe.lab.server`, which takes a while to import.
+# As in `fullpipe.cli.lab_server`, which takes a while to import.
 _HOST, _PORT = "127.0.0.1", 8714
 
 
@@ -27,7 +27,7 @@ def lab(
 
     Everything is computed in the page; this command only hands out its files. Ctrl-C ends it.
     """
-    from fullpipe.lab.server import Server
+    from fullpipe.cli.lab_server import Server
 
     with Server(host, port) as server:
         if not server.is_private:

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from fullpipe.commands import kernel_advice
-from fullpipe.commands._common import (
+from fullpipe.cli.commands import kernel_advice
+from fullpipe.cli.options import (
     BUFFER,
     DISAGREE,
     AsJson,
@@ -22,7 +22,7 @@ from fullpipe.commands._common import (
     say,
     watching,
 )
-from fullpipe.commands._holds import CHECK, refuse_others
+from fullpipe.cli.other_results import CHECK, refuse_others
 
 app = typer.Typer(no_args_is_help=True, help="Record and check this machine's TCP.")
 

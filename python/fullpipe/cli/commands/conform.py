@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fullpipe.commands._common import (
+from fullpipe.cli.options import (
     DISAGREE,
     AsJson,
     LogLimit,
@@ -19,8 +19,8 @@ from fullpipe.commands._common import (
     tell_log_size,
     watching,
 )
-from fullpipe.commands._holds import CONFORMITY, refuse_others
-from fullpipe.commands._programs import PROGRAMS, client_option, programs, sender_option, server_option
+from fullpipe.cli.other_results import CONFORMITY, refuse_others
+from fullpipe.cli.programs import PROGRAMS, client_option, programs, sender_option, server_option
 from fullpipe.errors import unfit
 from fullpipe.runs.worlds.logs import LIMIT
 from fullpipe.text import counted, joined

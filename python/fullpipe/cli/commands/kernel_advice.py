@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from fullpipe.commands._common import DISAGREE, AsJson, check_folder, console, path, say
-from fullpipe.commands._holds import ADVICE, refuse_others
+from fullpipe.cli.options import DISAGREE, AsJson, check_folder, console, path, say
+from fullpipe.cli.other_results import ADVICE, refuse_others
 from fullpipe.runs import limits
 
 # Those of `fullpipe.advisor.held`, which takes a while to import; a test compares them.
@@ -50,7 +50,7 @@ def advice(
     """
     from fullpipe import files
     from fullpipe.advisor import held
-    from fullpipe.commands.sweep_progress import Watched
+    from fullpipe.cli.sweep_progress import Watched
     from fullpipe.errors import mistake
     from fullpipe.report.markers import Markers
     from fullpipe.runs.store import Store

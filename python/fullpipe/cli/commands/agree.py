@@ -7,7 +7,7 @@ import typer
 
 from fullpipe.agreement.agreement import TOLERANCES
 from fullpipe.agreement.grid import rules as grid_rules
-from fullpipe.commands._common import (
+from fullpipe.cli.options import (
     ATTEMPTS_HELP,
     DISAGREE,
     REPETITIONS_HELP,
@@ -26,7 +26,7 @@ from fullpipe.commands._common import (
     watching,
     write,
 )
-from fullpipe.commands._holds import GRID, SCENARIO, refuse_others
+from fullpipe.cli.other_results import GRID, SCENARIO, refuse_others
 from fullpipe.runs.worlds import registry
 
 _PAIR = ",".join(registry.PAIR)
@@ -121,7 +121,7 @@ def agree(
     first, second = registry.pair([name.strip() for name in worlds.split(",")])
     pair = (first.name, second.name)
     if grid is not None:
-        from fullpipe.commands import agree_grid
+        from fullpipe.cli.commands import agree_grid
 
         if table is not None and only is not None:
             # The document is expected to have the whole grid, not a part of it.

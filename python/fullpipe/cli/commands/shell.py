@@ -14,8 +14,8 @@ from typing import Annotated, Any
 
 import typer
 
-from fullpipe.commands import _common
-from fullpipe.commands._common import BUFFER, Ecn, complete_queues, path_text, say
+from fullpipe.cli import options as shared
+from fullpipe.cli.options import BUFFER, Ecn, complete_queues, path_text, say
 
 _BOTH, _UP, _DOWN = "Both directions", "Up: from the command to the outside", "Down: to the command"
 _PROMPT = Path(__file__).parent / "prompt"
@@ -93,7 +93,7 @@ def shell(
         typer.Option(
             metavar="SCENARIO.toml",
             help="Take path and hosts from a scenario, whose forward direction is up. Options win.",
-            parser=_common.path,
+            parser=shared.path,
         ),
     ] = None,
     rtt: Annotated[

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fullpipe.commands._common import (
+from fullpipe.cli.options import (
     BUFFER,
     AsJson,
     Candidates,
@@ -21,7 +21,7 @@ from fullpipe.commands._common import (
     tell_work,
     watching,
 )
-from fullpipe.commands._holds import ANSWERS, refuse_others
+from fullpipe.cli.other_results import ANSWERS, refuse_others
 from fullpipe.runs.worlds import registry
 
 if TYPE_CHECKING:

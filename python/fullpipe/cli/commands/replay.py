@@ -6,15 +6,7 @@ from typing import Annotated
 
 import typer
 
-from fullpipe.commands._common import (
-    DISAGREE,
-    MISTAKE,
-    AsJson,
-    complain,
-    console,
-    path,
-    print_notes,
-)
+from fullpipe.cli.options import DISAGREE, MISTAKE, AsJson, complain, console, path, print_notes
 
 
 def replay(

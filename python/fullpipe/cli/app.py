@@ -17,8 +17,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from fullpipe import plugins
-from fullpipe.commands import (
-    _usage,
+from fullpipe.cli import usage
+from fullpipe.cli.commands import (
     advise,
     agree,
     available,
@@ -34,7 +34,7 @@ from fullpipe.commands import (
     run,
     shell,
 )
-from fullpipe.commands._common import WORLDS, complain
+from fullpipe.cli.options import WORLDS, complain
 from fullpipe.report import provenance, streams
 from fullpipe.runs.worlds import registry
 from fullpipe.text import capitalised, shown
@@ -64,7 +64,7 @@ class _Command(TyperCommand):
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The parameters, with names for their values in the help."""
-        return [_usage.in_plain_words(one) for one in super().get_params(ctx)]
+        return [usage.in_plain_words(one) for one in super().get_params(ctx)]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Prints the help, with the worlds of installed packages."""
@@ -138,7 +138,7 @@ class _Group(TyperGroup):
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The parameters, with names for their values in the help."""
-        return [_usage.in_plain_words(one) for one in super().get_params(ctx)]
+        return [usage.in_plain_words(one) for one in super().get_params(ctx)]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Prints the help."""
@@ -197,7 +197,7 @@ def _guarded(command: Callable[[], object], words: Sequence[str]) -> int:
         code = command()
         return code if isinstance(code, int) else 0
     except typer.TyperException as error:
-        message = _usage.sentence(error, words)
+        message = usage.sentence(error, words)
         # A usage error knows its command; where the group does not know the word, it is the group.
         context = getattr(error, "ctx", None)
         help_of = "fullpipe" if context is None else context.command_path
