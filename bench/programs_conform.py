@@ -26,9 +26,9 @@ from pathlib import Path
 from typing import Any
 
 from fullpipe import _native, files
-from fullpipe.conformance.conformity import FAIL, NOT_APPLICABLE, NOT_JUDGED, PASS, Conformity
-from fullpipe.conformance.outside import registry
-from fullpipe.conformance.outside.run import conform_program
+from fullpipe.conformance.programs import registry
+from fullpipe.conformance.programs.run import conform_program
+from fullpipe.conformance.results import FAIL, NOT_APPLICABLE, NOT_JUDGED, PASS, Conformity
 from fullpipe.report.markers import Markers
 from fullpipe.runs import machine
 

@@ -14,8 +14,8 @@ from fullpipe import _native
 from fullpipe.cli import app as cli
 from fullpipe.conformance import pages, registry
 from fullpipe.conformance.case import Case, Criterion, Measured, NotReachedError
-from fullpipe.conformance.conformity import FAIL, NOT_APPLICABLE, PASS, Result
 from fullpipe.conformance.packet_logs import _job
+from fullpipe.conformance.results import FAIL, NOT_APPLICABLE, PASS, Result
 from fullpipe.conformance.run import conform
 from fullpipe.conformance.stage import Lab
 from fullpipe.runs.engines import pool

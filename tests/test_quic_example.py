@@ -10,7 +10,7 @@ import pytest
 
 import fullpipe as fp
 from fullpipe import api
-from fullpipe.conformance.conformity import FAIL, NOT_APPLICABLE, PASS
+from fullpipe.conformance.results import FAIL, NOT_APPLICABLE, PASS
 from fullpipe.runs.worlds import quic_program
 
 ROOT = Path(__file__).parent.parent

@@ -18,7 +18,7 @@ import quic_tables
 from conftest import command
 from fullpipe import api
 from fullpipe.cli import app as cli
-from fullpipe.conformance.conformity import NOT_APPLICABLE, PASS
+from fullpipe.conformance.results import NOT_APPLICABLE, PASS
 from fullpipe.errors import OutputError
 from fullpipe.measures.run import Run
 from fullpipe.report.figures import theme

@@ -24,10 +24,10 @@ from typer.testing import CliRunner
 import fullpipe as fp
 from fullpipe import api
 from fullpipe.cli import app as cli
-from fullpipe.conformance import beds, minimal
+from fullpipe.conformance import minimal, runners
 from fullpipe.conformance import registry as cases
 from fullpipe.conformance.case import Case, Criterion, Measured
-from fullpipe.conformance.conformity import FAIL, NOT_APPLICABLE, Conformity, Result
+from fullpipe.conformance.results import FAIL, NOT_APPLICABLE, Conformity, Result
 from fullpipe.conformance.stage import Lab
 from fullpipe.runs import doctor
 from fullpipe.runs.engines import Failed
@@ -404,7 +404,7 @@ def test_a_record_that_only_looks_like_one_is_a_sentence(
 def test_a_played_record_is_checked_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quic_program.Talk, "record", lambda *_: ("{}", b"PAR1PAR1", b"PAR1PAR1"))
     with pytest.raises(fp.WorldError, match=r"answered with summary\['provenance'\] = None"):
-        beds.OverQuic({**DOCUMENT, "flows": [{"controller": "noq:bbr3"}]}, 1).record()
+        runners.OverQuic({**DOCUMENT, "flows": [{"controller": "noq:bbr3"}]}, 1).record()
 
 
 @pytest.mark.parametrize("how", ["about", "protocol", "names", "refusal", "message", "end", "reason"])

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from fullpipe.conformance.conformity import Check, Conformity, Played, Result
 from fullpipe.conformance.registry import TEXT
+from fullpipe.conformance.results import Check, Conformity, Played, Result
 from fullpipe.text import MOST_SENTENCE, shown
 
 # What a scenario can change by itself. All else was changed by hand.

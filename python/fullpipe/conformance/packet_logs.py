@@ -5,7 +5,7 @@ from pathlib import Path
 
 from fullpipe import files
 from fullpipe._native import WorldError
-from fullpipe.conformance.conformity import Conformity, Played, Result
+from fullpipe.conformance.results import Conformity, Played, Result
 from fullpipe.runs.engines import pool
 from fullpipe.runs.worlds import log_size, registry
 from fullpipe.runs.worlds.job import Job

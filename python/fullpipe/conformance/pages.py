@@ -5,8 +5,8 @@ from pathlib import Path
 
 from fullpipe import _native, files
 from fullpipe.conformance import minimal
-from fullpipe.conformance.conformity import FAIL, Conformity, Played, Result
 from fullpipe.conformance.registry import TEXT
+from fullpipe.conformance.results import FAIL, Conformity, Played, Result
 from fullpipe.report import provenance as origin
 from fullpipe.report.page import Heading, figure, page, provenance, table
 from fullpipe.report.page import text as _text

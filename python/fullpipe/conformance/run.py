@@ -9,9 +9,17 @@ from fullpipe import plugins
 from fullpipe._native import Cancelled, ControllerError, ScenarioError, WorldError
 from fullpipe.api import Watcher
 from fullpipe.conformance import registry
-from fullpipe.conformance.beds import BEDS, broken, world_of
 from fullpipe.conformance.case import Case, Measured, NotApplicableError, NotReachedError
-from fullpipe.conformance.conformity import FAIL, NOT_APPLICABLE, PASS, Check, Conformity, Played, Result
+from fullpipe.conformance.results import (
+    FAIL,
+    NOT_APPLICABLE,
+    PASS,
+    Check,
+    Conformity,
+    Played,
+    Result,
+)
+from fullpipe.conformance.runners import BEDS, broken, world_of
 from fullpipe.conformance.stage import STARTUP, Lab
 from fullpipe.errors import mistake, renamed
 from fullpipe.runs import machine
@@ -89,7 +97,7 @@ def _of_program(
     watch: Watcher | None,
     workers: int | None,
 ) -> Conformity:
-    from fullpipe.conformance.outside.run import WORLD, conform_program
+    from fullpipe.conformance.programs.run import WORLD, conform_program
 
     if world not in (None, WORLD):
         raise mistake("world", world, f'"{WORLD}", which alone runs programs', "leave it out")

@@ -96,7 +96,7 @@ def compare(
 ) -> None:
     """Compare controllers, each alone on the path; print a table and write a report."""
     from fullpipe import api
-    from fullpipe.conformance.outside.case import name_of
+    from fullpipe.conformance.programs.case import name_of
     from fullpipe.scenario import scenario
 
     given = programs(program or [], server or [], sender or [])

@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fullpipe.conformance.case import Case
-    from fullpipe.conformance.outside.case import OutsideCase
+    from fullpipe.conformance.programs.case import OutsideCase
 
 
 def complete_cases(incomplete: str) -> list[str]:
     """Names of cases for a shell's completion."""
     from fullpipe.conformance import registry
-    from fullpipe.conformance.outside import registry as outside
+    from fullpipe.conformance.programs import registry as outside
 
     every = (*registry.every(), *outside.every())
     return [case.name for case in every if case.name.startswith(incomplete)]
@@ -123,8 +123,8 @@ def conform(
     server's address, {port} a port of the run's own. The sender has to send for at least 30 seconds.
     """
     from fullpipe.conformance import registry
-    from fullpipe.conformance.outside import registry as outside
-    from fullpipe.conformance.outside.case import name_of
+    from fullpipe.conformance.programs import registry as outside
+    from fullpipe.conformance.programs.case import name_of
     from fullpipe.runs.worlds.kernel_trust import BUSY
 
     if list_:
@@ -149,7 +149,7 @@ def conform(
         raise typer.BadParameter("name a controller, or give --list or --program", param_hint="CC")
     name = controller or name_of(given[0].client)
     from fullpipe.conformance import packet_logs
-    from fullpipe.conformance.beds import world_of
+    from fullpipe.conformance.runners import world_of
     from fullpipe.runs.worlds.logs import Logs
 
     if controller is not None and world is None:
@@ -166,7 +166,7 @@ def conform(
 
             found = play(controller, case or None, world=world, watch=watch)
         else:
-            from fullpipe.conformance.outside.run import REPETITIONS, conform_program
+            from fullpipe.conformance.programs.run import REPETITIONS, conform_program
 
             (one,) = given
             found = conform_program(
@@ -207,7 +207,7 @@ def conform(
 
 def _for_programs(cases: "Sequence[OutsideCase]", like: str) -> "tuple[Case, ...]":
     """Those that apply to a program whose congestion control is like that."""
-    from fullpipe.conformance.outside.case import LIKES
+    from fullpipe.conformance.programs.case import LIKES
     from fullpipe.errors import mistake
 
     if like not in LIKES:

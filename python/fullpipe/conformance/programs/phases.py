@@ -4,7 +4,7 @@ The rates are low, so that a program in any language can use them on a machine t
 and the times short, so that all runs take minutes.
 """
 
-from fullpipe.conformance.outside.case import Course
+from fullpipe.conformance.programs.case import Course
 
 MBPS, MS = 20.0, 40.0
 # When something changes, so that every start is over.

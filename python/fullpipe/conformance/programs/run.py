@@ -12,7 +12,17 @@ from typing import Any
 from fullpipe._native import ScenarioError, WorldError
 from fullpipe.api import ATTEMPTS, Watcher
 from fullpipe.conformance.case import Criterion, Measured
-from fullpipe.conformance.conformity import (
+from fullpipe.conformance.programs import registry
+from fullpipe.conformance.programs.case import (
+    BEGINS_BY_S,
+    LIKES,
+    OF_LIKE,
+    Course,
+    OutsideCase,
+    name_of,
+)
+from fullpipe.conformance.programs.packets import NotJudgedError, Seen
+from fullpipe.conformance.results import (
     FAIL,
     NOT_APPLICABLE,
     NOT_JUDGED,
@@ -22,9 +32,6 @@ from fullpipe.conformance.conformity import (
     Played,
     Result,
 )
-from fullpipe.conformance.outside import registry
-from fullpipe.conformance.outside.case import BEGINS_BY_S, LIKES, OF_LIKE, Course, OutsideCase, name_of
-from fullpipe.conformance.outside.seen import NotJudgedError, Seen
 from fullpipe.errors import mistake, renamed
 from fullpipe.measures.run import Run, Runs
 from fullpipe.runs import machine, sweep

@@ -1,9 +1,9 @@
 """A path whose rate doubles, and one whose rate halves."""
 
 from fullpipe.conformance.case import Criterion, Measured
-from fullpipe.conformance.outside.case import OutsideCase
-from fullpipe.conformance.outside.courses import CHANGE_S, DOUBLES, HALVES, HALVES_DEEP
-from fullpipe.conformance.outside.seen import Seen
+from fullpipe.conformance.programs.case import OutsideCase
+from fullpipe.conformance.programs.packets import Seen
+from fullpipe.conformance.programs.phases import CHANGE_S, DOUBLES, HALVES, HALVES_DEEP
 
 _DOUBLES_ABOUT = (
     "10 Mbit/s become 20 after 8 s, at 40 ms, with 50 KB of buffer: 1 BDP of the lower rate, half of one "

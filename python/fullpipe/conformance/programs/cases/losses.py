@@ -1,9 +1,9 @@
 """Losses that are no congestion, and an outage."""
 
 from fullpipe.conformance.case import Criterion, Measured
-from fullpipe.conformance.outside.case import OutsideCase
-from fullpipe.conformance.outside.courses import OUTAGE, OUTAGE_S, RANDOM_LOSS
-from fullpipe.conformance.outside.seen import Seen
+from fullpipe.conformance.programs.case import OutsideCase
+from fullpipe.conformance.programs.packets import Seen
+from fullpipe.conformance.programs.phases import OUTAGE, OUTAGE_S, RANDOM_LOSS
 
 _FROM_S = 4.0
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
 from fullpipe.conformance.case import Case
-from fullpipe.conformance.outside import competitor
+from fullpipe.conformance.programs import competitor
 
 # What a program's congestion control is like: the cases of its kind are judged besides those for any.
 Like: TypeAlias = Literal["bbr3", "cubic", "any"]

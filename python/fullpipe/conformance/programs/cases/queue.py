@@ -4,9 +4,9 @@ from itertools import pairwise
 from statistics import median
 
 from fullpipe.conformance.case import Criterion, Measured
-from fullpipe.conformance.outside.case import OutsideCase
-from fullpipe.conformance.outside.courses import DEEP, OVERFLOWS, SHALLOW
-from fullpipe.conformance.outside.seen import NotJudgedError, Seen
+from fullpipe.conformance.programs.case import OutsideCase
+from fullpipe.conformance.programs.packets import NotJudgedError, Seen
+from fullpipe.conformance.programs.phases import DEEP, OVERFLOWS, SHALLOW
 
 _FROM_S = 5.0
 _SHALLOW_FROM_S = 4.0

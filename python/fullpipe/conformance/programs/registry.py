@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from functools import cache
 
 from fullpipe.conformance import catalogue
-from fullpipe.conformance.outside import cases
-from fullpipe.conformance.outside.case import OutsideCase
+from fullpipe.conformance.programs import cases
+from fullpipe.conformance.programs.case import OutsideCase
 
 # Files in the order of tables; others follow by their names.
 _ORDER = ("goodput", "queue", "changes", "losses", "sharing")

@@ -1,9 +1,9 @@
 """A path that does not change: does it use it, how soon, and with acknowledgements missing?"""
 
 from fullpipe.conformance.case import Criterion, Measured
-from fullpipe.conformance.outside.case import OutsideCase
-from fullpipe.conformance.outside.courses import ACK_LOSS, CLEAN
-from fullpipe.conformance.outside.seen import Seen
+from fullpipe.conformance.programs.case import OutsideCase
+from fullpipe.conformance.programs.packets import Seen
+from fullpipe.conformance.programs.phases import ACK_LOSS, CLEAN
 
 # From here on, the start is over.
 _FROM_S = 4.0

@@ -1,9 +1,9 @@
 """Beside a flow of Linux's CUBIC, and beside one of its own kind."""
 
 from fullpipe.conformance.case import Criterion, Measured
-from fullpipe.conformance.outside.case import OutsideCase
-from fullpipe.conformance.outside.courses import BESIDE_CUBIC, TWO_OF_A_KIND
-from fullpipe.conformance.outside.seen import Seen
+from fullpipe.conformance.programs.case import OutsideCase
+from fullpipe.conformance.programs.packets import Seen
+from fullpipe.conformance.programs.phases import BESIDE_CUBIC, TWO_OF_A_KIND
 
 _FROM_S = 10.0
 
