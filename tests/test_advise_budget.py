@@ -14,7 +14,17 @@ import pytest
 from typer.testing import CliRunner
 
 from fullpipe._native import ScenarioError
-from fullpipe.advisor import Question, advice, advise, crossings, goals, many, printed, ranking, sources
+from fullpipe.advisor import (
+    Question,
+    advice,
+    advise,
+    crossings,
+    goals,
+    many,
+    ranking,
+    sources,
+    terminal,
+)
 from fullpipe.advisor.question import parsed
 from fullpipe.advisor.trials import EXTRAS, Bench
 from fullpipe.cli import app as cli
@@ -210,5 +220,5 @@ def test_measures_without_values_are_explained(clock: SimpleNamespace) -> None:
     enough_s = bench.takes_s(Question(**SMALL), range(1, 5), goal.needs)
     found = advise(Question(**SMALL), budget_s=1.01 * enough_s)
     assert found.brief
-    assert [row[-1] for row in printed.rows(found)] == ["–"] * 3
+    assert [row[-1] for row in terminal.rows(found)] == ["–"] * 3
     assert json.loads(found.to_json())["ranking"][0]["measures"]["harm"] is None

@@ -298,7 +298,7 @@ def test_crafted_json_needs_a_bounded_memory(tmp_path: Path, head: str, value: s
     room = (32 << 20) - len(head) - 10
     file.write_text(head + f"{value}," * (room // (len(value) + 1)))
     code = (
-        "import resource, sys; from pathlib import Path; from fullpipe.advisor import sources, printed\n"
+        "import resource, sys; from pathlib import Path; from fullpipe.advisor import sources, terminal\n"
         "from fullpipe._native import ScenarioError\n"
         "try: sources.read(Path(sys.argv[1]))\n"
         "except ScenarioError: print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fullpipe._native import ScenarioError
-from fullpipe.advisor import candidates, crossings, goals, ranking, recipes, trust
+from fullpipe.advisor import candidates, crossings, goals, nearest_cells, ranking, recipes
 from fullpipe.advisor.crossings import Boundaries, Crossing, Looked
 from fullpipe.advisor.goals import Trial
 from fullpipe.advisor.inputs import Inputs, given_of
@@ -146,26 +146,26 @@ class Advice:
         return f"Judged {paced}{f', and with {joined(more)}' if more else ''}."
 
     def __str__(self) -> str:
-        from fullpipe.advisor import printed
+        from fullpipe.advisor import terminal
 
-        return printed.text(self)
+        return terminal.text(self)
 
     def _repr_html_(self) -> str:
-        from fullpipe.advisor import drawn
+        from fullpipe.advisor import chart
 
-        return drawn.notebook(self)
+        return chart.notebook(self)
 
     def plot(self) -> "alt.TopLevelMixin":
         """The candidates' scores with their 95 % confidence intervals; over a range, where each is best."""
-        from fullpipe.advisor import drawn
+        from fullpipe.advisor import chart
 
-        return drawn.chart(self)
+        return chart.chart(self)
 
     def report(self, path: str | Path) -> Path:
         """Writes one HTML file that needs no network, and returns its path."""
-        from fullpipe.advisor import drawn
+        from fullpipe.advisor import chart
 
-        return drawn.report(self, Path(path))
+        return chart.report(self, Path(path))
 
     def to_dict(self) -> dict[str, Any]:
         """Everything in plain values."""
@@ -324,7 +324,9 @@ def advise(
         looked=tuple(looked),
         brief=extras != EXTRAS,
         # A comparison is as good as the simulator is for both sides of it.
-        trust="" if bench.world.wall_time else trust.sentence(path, _compared(found), _beyond(question)),
+        trust=""
+        if bench.world.wall_time
+        else nearest_cells.sentence(path, _compared(found), _beyond(question)),
         lines=tuple(recipes.of(found.places[0].candidate, hosts_of(question))) if found.winner else (),
         doubts=tuple(doubts),
         inputs=inputs,
@@ -450,7 +452,7 @@ def _answer_range(bench: Bench, question: Question, goal: goals.Goal, meter: _Me
         paths=tuple(paths),
         parts=tuple(parts),
         boundaries=crossings.boundaries(question, paths, rankings),
-        trust=trust.sentence(
+        trust=nearest_cells.sentence(
             question.at([0.5] * len(question.ranges)).numbers(), question.candidates, _beyond(question)
         ),
         lines=tuple(recipes.of(best, hosts_of(question))) if parts[0].wins >= _MOSTLY else (),

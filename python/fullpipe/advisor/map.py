@@ -135,28 +135,28 @@ class DecisionMap:
 
     def plot(self) -> "alt.TopLevelMixin":
         """The map as a figure."""
-        from fullpipe.advisor import page
+        from fullpipe.advisor import map_page
 
-        return page.chart(self)
+        return map_page.chart(self)
 
     def report(self, path: str | Path) -> Path:
         """Writes one HTML file that needs no network, and returns its path."""
-        from fullpipe.advisor import page
+        from fullpipe.advisor import map_page
 
-        return page.report(self, Path(path))
+        return map_page.report(self, Path(path))
 
     def write(self, folder: str | Path) -> Path:
         """Writes index.html, map.json, map.csv, map.svg and map.png into a folder; returns the page."""
-        from fullpipe.advisor import page
+        from fullpipe.advisor import map_page
 
         folder = Path(folder)
         files.make_folder(folder)
-        return page.write(self, folder)
+        return map_page.write(self, folder)
 
     def _repr_html_(self) -> str:
-        from fullpipe.advisor import page
+        from fullpipe.advisor import map_page
 
-        return page.notebook(self)
+        return map_page.notebook(self)
 
     def __str__(self) -> str:
         shares = {name: self.share(name) for name in self.question.candidates}

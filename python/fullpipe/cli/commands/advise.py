@@ -136,7 +136,7 @@ def advise(
     Every candidate is simulated on the path itself, with seeds until the ranking is settled or the time or
     the seeds are used up.
     """
-    from fullpipe.advisor import Advice, interface, many, printed, sources
+    from fullpipe.advisor import Advice, interface, many, sources, terminal
     from fullpipe.errors import mistake
 
     if out is not None:
@@ -164,19 +164,19 @@ def advise(
     if as_json:
         print(found.to_json())
     elif isinstance(found, Advice):
-        printed.show(found, console())
+        terminal.show(found, console())
     else:
         _show_many(found)
     if out is not None and not isinstance(found, Advice):
-        from fullpipe.advisor import atlas
+        from fullpipe.advisor import many_page
 
-        say(f"Map: {atlas.write(found, out)}")
+        say(f"Map: {many_page.write(found, out)}")
 
 
 def _show_many(answers: "Answers") -> None:
     from rich.text import Text
 
-    from fullpipe.advisor import printed
+    from fullpipe.advisor import terminal
     from fullpipe.advisor.inputs import readable
     from fullpipe.report.fitting import Fitting
     from fullpipe.text import counted
@@ -185,7 +185,7 @@ def _show_many(answers: "Answers") -> None:
     if answers.paths == 1:
         for note in answers.answered[0].path.notes:
             out.print(Text(f"Note: {note}"), soft_wrap=True)
-        printed.show(answers.answered[0].advice, out)
+        terminal.show(answers.answered[0].advice, out)
         return
     out.print(Text(str(answers), style="bold"), soft_wrap=True)
     out.print()

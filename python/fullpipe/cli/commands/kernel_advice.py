@@ -11,7 +11,7 @@ from fullpipe.cli.options import DISAGREE, AsJson, check_folder, console, path, 
 from fullpipe.cli.other_results import ADVICE, refuse_others
 from fullpipe.runs import limits
 
-# Those of `fullpipe.advisor.held`, which takes a while to import; a test compares them.
+# Those of `fullpipe.advisor.kernel_check`, which takes a while to import; a test compares them.
 PATHS, SEED = 36, 14
 _MOST_MINUTES = 10_000
 
@@ -49,7 +49,7 @@ def advice(
     interrupted command resumes. Exit code 1: the target is not met.
     """
     from fullpipe import files
-    from fullpipe.advisor import held
+    from fullpipe.advisor import kernel_check
     from fullpipe.cli.sweep_progress import Watched
     from fullpipe.errors import mistake
     from fullpipe.report.markers import Markers
@@ -60,7 +60,9 @@ def advice(
     if minutes is not None and not 0 <= minutes <= _MOST_MINUTES:
         raise mistake("minutes", minutes, f"a number from 0 to {_MOST_MINUTES}", "e.g. 30")
     until_s = math.inf if minutes is None else time.monotonic() + 60 * minutes
-    limits.check_runs("paths", paths, len(held.CANDIDATES) * held.REPETITIONS[-1], limits.MOST_STORED_RUNS)
+    limits.check_runs(
+        "paths", paths, len(kernel_check.CANDIDATES) * kernel_check.REPETITIONS[-1], limits.MOST_STORED_RUNS
+    )
     markers = Markers("advice")
     if table is not None:
         markers.check(table)
@@ -70,14 +72,14 @@ def advice(
     files.make_folder(folder)
     try:
         with files.runs_kept(folder), Watched(console(stderr=True), say, "kernel") as watch:
-            found = held.hold(
-                held.draw(paths, seed), Store(folder), until_s=until_s, say=watch.say, watch=watch
+            found = kernel_check.hold(
+                kernel_check.draw(paths, seed), Store(folder), until_s=until_s, say=watch.say, watch=watch
             )
     except KeyboardInterrupt:
         say(f"fullpipe: finished runs are kept in {folder}; the same command resumes")
         raise
     with files.runs_kept(folder):
-        held.write(found, folder)
+        kernel_check.write(found, folder)
         if table is not None:
             markers.put(found.to_markdown(), table)
     print(found.to_json() if as_json else found.to_markdown().rstrip())

@@ -67,7 +67,7 @@ def map_(
 ) -> None:
     """Draw which congestion control is best where, over two quantities of the path."""
     from fullpipe import files
-    from fullpipe.advisor import Question, page, question
+    from fullpipe.advisor import Question, map_page, question
     from fullpipe.advisor import map as maps
     from fullpipe.cli.sweep_progress import Watched
     from fullpipe.runs.store import Store
@@ -100,7 +100,7 @@ def map_(
         say(f"fullpipe: finished runs are kept in {folder}; the same command resumes")
         raise
     with files.runs_kept(folder):
-        written = page.write(found, folder)
+        written = map_page.write(found, folder)
     print(found)
     if found.tree is not None:
         print(f"\n{found.tree.rules()}\n{found.tree}")

@@ -1,7 +1,7 @@
 """How far the simulator can be trusted near a path: the nearest cells of the table in docs/fidelity.md.
 
-`fidelity.json` has that table's cells with their paths in numbers. `python -m fullpipe.advisor.trust PAGE
-GRID` makes it from the page and the grid that the page was made with.
+`nearest_cells.json` has that table's cells with their paths in numbers. It is made from the page and the grid
+that the page was made with: `python -m fullpipe.advisor.nearest_cells PAGE GRID`.
 """
 
 import json
@@ -15,7 +15,7 @@ from pathlib import Path
 from fullpipe.advisor.question import Numbers
 from fullpipe.text import joined
 
-_FILE = Path(__file__).with_name("fidelity.json")
+_FILE = Path(__file__).with_name("nearest_cells.json")
 # Cells farther away than this say little about a path: as far as ten times the rate and the round-trip time.
 FAR = 1.5
 # The largest buffer of a host that Linux knows.
@@ -144,7 +144,7 @@ def read(page: str, grid: str) -> list[Cell]:
 
 
 def main(page: str, grid: str) -> None:
-    """Writes `fidelity.json`."""
+    """Writes `nearest_cells.json`."""
     from fullpipe import files
 
     found = read(Path(page).read_text(encoding="utf-8"), grid)

@@ -6,7 +6,7 @@ from typing import Any
 import altair as alt
 
 from fullpipe import _native, files
-from fullpipe.advisor import printed
+from fullpipe.advisor import terminal
 from fullpipe.advisor.advice import COLUMNS, Advice, path_of
 from fullpipe.report import provenance as made
 from fullpipe.report.figures import theme
@@ -133,14 +133,14 @@ def _table(advice: Advice) -> str:
     headings += [Heading(column.title, column.unit, number=True) for column in COLUMNS]
     rows = [
         [text(place.candidate), *map(text, row)]
-        for place, row in zip(advice.ranking.places, printed.rows(advice), strict=True)
+        for place, row in zip(advice.ranking.places, terminal.rows(advice), strict=True)
     ]
     return table(headings, rows)
 
 
 def _notes(advice: Advice) -> str:
-    said = [f"<p>{text(note)}</p>" for note in [*printed.notes(advice), advice.hosts]]
-    if crossed := printed.crossings(advice):
+    said = [f"<p>{text(note)}</p>" for note in [*terminal.notes(advice), advice.hosts]]
+    if crossed := terminal.crossings(advice):
         title, *lines = crossed
         listed = "".join(f"<li>{text(line)}</li>" for line in lines)
         said.append(f"<p>{text(title)}</p>{f'<ul>{listed}</ul>' if listed else ''}")
@@ -175,7 +175,7 @@ def html(advice: Advice) -> str:
         figure(0, "score", picture(spec), _LOOK_AT_PARTS if advice.parts else _LOOK_AT),
         _table(advice),
         _notes(advice),
-        *(_apply(advice, title, simulated) for title, simulated in printed.APPLY.items()),
+        *(_apply(advice, title, simulated) for title, simulated in terminal.APPLY.items()),
         provenance(
             [
                 ("Made", text(made.now())),
