@@ -25,7 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fullpipe import _native, files
+import fullpipe._native as _native
+from fullpipe import files
 from fullpipe.conformance.programs import registry
 from fullpipe.conformance.programs.run import conform_program
 from fullpipe.conformance.results import FAIL, NOT_APPLICABLE, NOT_JUDGED, PASS, Conformity

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from fullpipe import _native
+import fullpipe._native as _native
 from fullpipe.agreement.agreement import Agreement
 from fullpipe.errors import mistake
 from fullpipe.measures.run import Run, left_metrics

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import overload
 
-from fullpipe import _native
+import fullpipe._native as _native
 from fullpipe.api import Runnable, load
 from fullpipe.errors import mistake
 from fullpipe.measures.run import Run

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fullpipe import _native
+import fullpipe._native as _native
 from fullpipe.errors import mistake
 from fullpipe.scenario import path_facts
 from fullpipe.scenario.controllers import Controller

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fullpipe import _native
+import fullpipe._native as _native
 
 # An observation has the measures of this many steps, the latest last.
 HISTORY = 8

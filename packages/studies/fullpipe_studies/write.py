@@ -21,7 +21,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from fullpipe import _native, files, reading
+import fullpipe._native as _native
+from fullpipe import files, reading
 from fullpipe.report.figures import theme
 from fullpipe.report.figures.svg import picture
 from fullpipe.report.figures.svg import png as as_png

@@ -5,7 +5,8 @@ from typing import Any
 
 import altair as alt
 
-from fullpipe import _native, files
+import fullpipe._native as _native
+from fullpipe import files
 from fullpipe.advisor import terminal
 from fullpipe.advisor.advice import COLUMNS, Advice, path_of
 from fullpipe.report import provenance as made

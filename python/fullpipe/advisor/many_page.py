@@ -7,7 +7,8 @@ from typing import Any
 
 import altair as alt
 
-from fullpipe import _native, files
+import fullpipe._native as _native
+from fullpipe import files
 from fullpipe.advisor.many import Answered, Answers
 from fullpipe.advisor.map import UNCLEAR
 from fullpipe.advisor.question import Numbers, shown

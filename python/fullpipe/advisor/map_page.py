@@ -8,7 +8,8 @@ from typing import Any
 
 import altair as alt
 
-from fullpipe import _native, files
+import fullpipe._native as _native
+from fullpipe import files
 from fullpipe.advisor.map import UNCLEAR, DecisionMap
 from fullpipe.advisor.question import percent
 from fullpipe.advisor.tree import Tree

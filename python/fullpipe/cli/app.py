@@ -82,7 +82,8 @@ class _Command(TyperCommand):
             return super().invoke(ctx)
         except ValueError as error:
             # The module that has the class takes a while to import.
-            from fullpipe import _native, errors
+            import fullpipe._native as _native
+            from fullpipe import errors
 
             if not isinstance(error, _native.ScenarioError):
                 raise
@@ -206,7 +207,7 @@ def _guarded(command: Callable[[], object], words: Sequence[str]) -> int:
     except typer.Abort:
         raise KeyboardInterrupt from None
     except Exception as error:
-        from fullpipe import _native
+        import fullpipe._native as _native
         from fullpipe.errors import OutputError, SweepError
 
         ours = _native.ScenarioError | _native.WorldError | _native.RecordingError | OutputError | SweepError
@@ -277,7 +278,7 @@ def _add_missing(name: str, text: str, sentence: str) -> None:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from fullpipe import _native
+        import fullpipe._native as _native
 
         print(f"fullpipe {_native.version()}")
         raise typer.Exit()

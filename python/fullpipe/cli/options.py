@@ -57,7 +57,7 @@ def complete_queues(incomplete: str) -> list[str]:
     """Names of queue disciplines for a shell's completion."""
     import json
 
-    from fullpipe import _native
+    import fullpipe._native as _native
 
     names = [str(one["name"]) for one in json.loads(_native.queues())]
     return [name for name in names if name.startswith(incomplete)]
@@ -133,7 +133,7 @@ def complete_controllers(incomplete: str) -> list[str]:
     """Names of controllers for a shell's completion."""
     import json
 
-    from fullpipe import _native
+    import fullpipe._native as _native
     from fullpipe.runs.worlds import quic_program  # Without the worlds themselves: this is to be quick.
 
     known = [*json.loads(_native.controllers()), *quic_program.controllers()]

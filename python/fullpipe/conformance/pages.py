@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from fullpipe import _native, files
+import fullpipe._native as _native
+from fullpipe import files
 from fullpipe.conformance import minimal
 from fullpipe.conformance.registry import TEXT
 from fullpipe.conformance.results import FAIL, Conformity, Played, Result

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fullpipe import _native, files
+import fullpipe._native as _native
+from fullpipe import files
 from fullpipe.errors import mistake, unfit
 from fullpipe.runs.worlds import kernel
 from fullpipe.runs.worlds.job import Job, Progress, ignore_progress

@@ -6,7 +6,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
-from fullpipe import _native
+import fullpipe._native as _native
 from fullpipe._native import FlowNow
 from fullpipe.api import load
 from fullpipe.conformance.case import NotApplicableError

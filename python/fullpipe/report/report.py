@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fullpipe import _native
+import fullpipe._native as _native
 from fullpipe.agreement.agreement import TOLERANCES, Agreement, range_counts
 from fullpipe.measures.measures import (
     SHARE,

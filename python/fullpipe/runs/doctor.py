@@ -5,7 +5,7 @@ import sys
 from dataclasses import dataclass
 from importlib import metadata
 
-from fullpipe import _native
+import fullpipe._native as _native
 from fullpipe.runs.machine import cores
 from fullpipe.runs.worlds import kernel_check, kernel_trust, registry
 from fullpipe.runs.worlds.world import World

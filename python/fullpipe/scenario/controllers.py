@@ -33,7 +33,8 @@ from traceback import walk_tb
 from types import ModuleType
 from typing import Any, TypeAlias
 
-from fullpipe import _native, plugins
+import fullpipe._native as _native
+from fullpipe import plugins
 from fullpipe._native import ControllerError, ScenarioError
 from fullpipe.errors import mistake
 from fullpipe.scenario import class_values

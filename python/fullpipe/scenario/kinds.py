@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from pathlib import Path
 
-from fullpipe import _native
+import fullpipe._native as _native
 from fullpipe.errors import mistake
 
 # Kinds that no command reads, but another program makes a readable file of.

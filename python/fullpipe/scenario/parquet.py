@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from fullpipe import _native
+import fullpipe._native as _native
 
 if TYPE_CHECKING:
     import polars as pl

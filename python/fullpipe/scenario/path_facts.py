@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from fullpipe import _native
+import fullpipe._native as _native
 from fullpipe.scenario.scenario import Alternative
 
 # The time from which a value holds, in seconds, and the value.

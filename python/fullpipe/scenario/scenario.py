@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from fullpipe import _native
+import fullpipe._native as _native
 from fullpipe._native import ScenarioError
 from fullpipe.errors import mistake, renamed, stated
 from fullpipe.scenario import controllers, kinds

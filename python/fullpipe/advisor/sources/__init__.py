@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path as File
 from typing import Any, Protocol
 
-from fullpipe import _native, reading
+import fullpipe._native as _native
+from fullpipe import reading
 from fullpipe._native import ScenarioError
 from fullpipe.advisor.inputs import given_of, readable
 from fullpipe.advisor.question import QUANTITIES, Question, Range, parsed

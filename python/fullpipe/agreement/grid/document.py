@@ -39,7 +39,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from fullpipe import _native, files
+import fullpipe._native as _native
+from fullpipe import files
 from fullpipe._native import ScenarioError
 from fullpipe.errors import mistake, placed, renamed
 from fullpipe.runs.limits import MOST_CELLS

@@ -93,7 +93,7 @@ def _commands(command: Any, context: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _page(root: Any, context: Any) -> Iterator[str]:
-    from fullpipe import _native
+    import fullpipe._native as _native
 
     yield f'.TH FULLPIPE 1 "" "fullpipe {_native.version()}" "User Commands"'
     yield ".SH NAME"

@@ -22,7 +22,7 @@ def replay(
     as_json: AsJson = False,
 ) -> None:
     """Replay recorded kernel decisions with Fullpipe's controllers. Exit code 1: some decision differs."""
-    from fullpipe import _native
+    import fullpipe._native as _native
     from fullpipe.conformance import recording_tables, recordings
 
     reports = []

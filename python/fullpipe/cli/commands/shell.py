@@ -292,7 +292,7 @@ def _assumed_buffer(rtt: str, path: dict[str, str], parameters: dict[str, str]) 
 
 def _from_file(file: Path, paths: list[dict[str, str]], given: dict[str, str]) -> dict[str, Any]:
     """Path, hosts, seed and the duration, which bounds changes, of a scenario, with the options in place."""
-    from fullpipe import _native
+    import fullpipe._native as _native
     from fullpipe.errors import renamed
     from fullpipe.scenario import kinds
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from fullpipe import _native
+import fullpipe._native as _native
 from fullpipe.agreement.grid.compare import NAMES, Compared, kernels
 from fullpipe.agreement.grid.rules import TOLERANCES, VERDICTS
 from fullpipe.agreement.grid.run import Found

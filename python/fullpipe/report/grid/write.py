@@ -8,7 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from fullpipe import _native, files
+import fullpipe._native as _native
+from fullpipe import files
 from fullpipe.agreement.grid.compare import Compared, Measured, kernels
 from fullpipe.agreement.grid.rules import TOLERANCES
 from fullpipe.agreement.grid.run import Found, Plan

@@ -14,7 +14,8 @@ from dataclasses import replace
 from queue import Empty, SimpleQueue
 from threading import Semaphore
 
-from fullpipe import _native, plugins
+import fullpipe._native as _native
+from fullpipe import plugins
 from fullpipe.runs import machine
 from fullpipe.runs.engines import Done, Ended, Failed
 from fullpipe.runs.engines.task import Task

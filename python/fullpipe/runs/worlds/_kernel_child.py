@@ -27,7 +27,7 @@ def main() -> None:
     answers = os.dup(1)
     os.dup2(2, 1)  # Any other output must not end up between the blobs.
     request = json.loads(_read_blob(0))
-    from fullpipe import _native
+    import fullpipe._native as _native
 
     parts: list[bytes] = []
     said: dict[str, object] = {"ok": True}
@@ -58,7 +58,7 @@ def main() -> None:
 
 def _logs(title: str, qlog: list[int] | None, *more: int) -> "Logs":
     """The logs of the request, in which a pair became a list."""
-    from fullpipe import _native
+    import fullpipe._native as _native
 
     return _native.Logs(title, (qlog[0], qlog[1]) if qlog else None, *more)
 

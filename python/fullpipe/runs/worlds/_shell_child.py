@@ -11,7 +11,7 @@ import sys
 
 def main() -> int:
     """Runs the command behind the path and returns its exit code."""
-    from fullpipe import _native
+    import fullpipe._native as _native
 
     request = json.loads(sys.argv[1])
     # An interrupt that came earlier is handled here.

@@ -7,7 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from fullpipe import _native, plugins
+import fullpipe._native as _native
+from fullpipe import plugins
 from fullpipe.measures.measures import estimates
 from fullpipe.measures.run import FLOW_COLUMNS, LINK_COLUMNS, Run
 from fullpipe.runs.worlds.job import Job

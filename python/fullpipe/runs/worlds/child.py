@@ -16,7 +16,7 @@ from concurrent.futures import Future
 from struct import Struct
 from typing import Any
 
-from fullpipe import _native
+import fullpipe._native as _native
 from fullpipe.text import shown
 
 LENGTH = Struct(">Q")

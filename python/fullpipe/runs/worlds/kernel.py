@@ -17,7 +17,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
-from fullpipe import _native
+import fullpipe._native as _native
 from fullpipe.measures.run import Run
 from fullpipe.runs.worlds import child
 from fullpipe.runs.worlds.job import Job, Progress, ignore_progress

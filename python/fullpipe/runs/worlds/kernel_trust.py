@@ -11,7 +11,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from fullpipe import _native, files
+import fullpipe._native as _native
+from fullpipe import files
 from fullpipe.runs.machine import cores
 from fullpipe.runs.worlds.kernel_check import RateVerdict, mbit
 from fullpipe.text import joined

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fullpipe import _native
+import fullpipe._native as _native
 from fullpipe._native import ScenarioError, WorldError
 from fullpipe.errors import mistake, stated
 from fullpipe.runs.worlds.job import Job

@@ -9,7 +9,7 @@ named: `all` leaves it out.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fullpipe import _native
+import fullpipe._native as _native
 from fullpipe.measures.run import Run
 from fullpipe.runs.worlds import kernel
 from fullpipe.runs.worlds.job import Job, Progress, ignore_progress

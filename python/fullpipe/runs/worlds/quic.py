@@ -9,7 +9,7 @@ describes it.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fullpipe import _native
+import fullpipe._native as _native
 from fullpipe.measures.run import Run
 from fullpipe.runs.worlds import answer, quic_program
 from fullpipe.runs.worlds.job import Job, Progress, ignore_progress

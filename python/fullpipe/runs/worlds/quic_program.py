@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from fullpipe import _native
+import fullpipe._native as _native
 from fullpipe.runs.worlds import child
 from fullpipe.runs.worlds.job import Progress
 from fullpipe.text import MOST_SHOWN, shown

@@ -1,6 +1,6 @@
 """The simulator: virtual time, our TCP model and our controllers, deterministic."""
 
-from fullpipe import _native
+import fullpipe._native as _native
 from fullpipe.measures.run import Run
 from fullpipe.runs.worlds.job import Job, Progress, ignore_progress
 from fullpipe.runs.worlds.logs import opened

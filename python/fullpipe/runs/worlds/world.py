@@ -5,7 +5,8 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from fullpipe import _native, plugins
+import fullpipe._native as _native
+from fullpipe import plugins
 from fullpipe.runs.worlds.job import Job, Progress, ignore_progress
 from fullpipe.scenario import controllers, programs
 from fullpipe.scenario.scenario import Alternative

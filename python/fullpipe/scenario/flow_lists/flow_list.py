@@ -17,7 +17,8 @@ from pathlib import Path
 
 import polars as pl
 
-from fullpipe import _native, files
+import fullpipe._native as _native
+from fullpipe import files
 from fullpipe.errors import mistake
 from fullpipe.scenario import kinds, parquet
 
