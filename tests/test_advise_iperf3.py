@@ -12,6 +12,7 @@ import pytest
 
 from fullpipe._native import ScenarioError
 from fullpipe.advisor import Question, advise, many, sources
+from fullpipe.advisor.question import parsed
 from fullpipe.scenario import scenario
 
 OURS = ("cubic", "bbr1")
@@ -354,8 +355,8 @@ def test_a_default_does_not_come_before_the_file(tmp_path: Path) -> None:
         ({"rate": "4mbit"}, True),
         ({"rate": "5000 kbit/s"}, False),
         ({"buffer": "60 KB"}, True),
-        ({"rtt": sources.parsed("rtt", "10..30ms")}, False),
-        ({"rtt": sources.parsed("rtt", "30..40ms")}, True),
+        ({"rtt": parsed("rtt", "10..30ms")}, False),
+        ({"rtt": parsed("rtt", "30..40ms")}, True),
     ],
 )
 def test_a_note_says_where_the_file_and_the_user_differ(

@@ -9,7 +9,6 @@ from functools import cache
 from importlib import resources
 from types import ModuleType
 
-import fullpipe_studies
 from fullpipe import plugins
 from fullpipe.errors import mistake, stated
 from fullpipe_studies import papers as papers_here
@@ -92,7 +91,7 @@ class Study:
 @cache
 def listed() -> tuple[Listed, ...]:
     """Every claim that the project intends to check, in order."""
-    text = resources.files(fullpipe_studies).joinpath("claims.toml").read_text(encoding="utf-8")
+    text = resources.files("fullpipe_studies").joinpath("claims.toml").read_text(encoding="utf-8")
     return tuple(
         Listed(f"{paper}.{name}", tuple(entry["worlds"]), entry["title"])
         for paper, entries in tomllib.loads(text).items()

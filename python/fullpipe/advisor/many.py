@@ -15,7 +15,7 @@ from fullpipe.advisor.advice import BUDGET_S, MOST_BUDGET_S, Advice, Watcher, ad
 from fullpipe.advisor.inputs import Inputs, given_of
 from fullpipe.advisor.question import Question
 from fullpipe.advisor.ranking import FIRST
-from fullpipe.advisor.sources import Path, Paths
+from fullpipe.advisor.sources.source import Path, Paths
 from fullpipe.advisor.trials import Bench
 from fullpipe.errors import mistake, stated
 from fullpipe.runs.worlds import registry

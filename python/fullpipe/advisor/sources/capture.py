@@ -5,7 +5,7 @@ from pathlib import Path as File
 import polars as pl
 
 from fullpipe._native import RecordingError
-from fullpipe.advisor.sources import Path
+from fullpipe.advisor.sources.source import Path
 from fullpipe.errors import stated
 from fullpipe.scenario.flow_lists import flow_list
 

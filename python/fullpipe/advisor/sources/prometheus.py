@@ -29,7 +29,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fullpipe.advisor.question import written
-from fullpipe.advisor.sources import MOST_PATHS, Path, Paths, documents, too_many
+from fullpipe.advisor.sources.source import MOST_PATHS, Path, Paths, documents, too_many
 from fullpipe.errors import mistake
 from fullpipe.text import counted, joined, shown
 

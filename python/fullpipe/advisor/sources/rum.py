@@ -27,7 +27,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from fullpipe.advisor.sources import MOST_PATHS, Path, documents, too_many
+from fullpipe.advisor.sources.source import MOST_PATHS, Path, documents, too_many
 from fullpipe.advisor.sources.table import DELIMITERS, DIRECTIVE, Numerals
 from fullpipe.errors import mistake
 from fullpipe.text import counted, shown

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from fullpipe.advisor.question import shown
-from fullpipe.advisor.sources import Path, Paths
+from fullpipe.advisor.sources.source import Path, Paths
 from fullpipe.errors import mistake
 from fullpipe.text import joined
 

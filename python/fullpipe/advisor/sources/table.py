@@ -33,7 +33,7 @@ from typing import Any
 
 from fullpipe._native import ScenarioError
 from fullpipe.advisor.question import QUANTITIES, Question, Range, parsed
-from fullpipe.advisor.sources import MOST_PATHS, Path, Paths, too_many
+from fullpipe.advisor.sources.source import MOST_PATHS, Path, Paths, too_many
 from fullpipe.errors import mistake, placed
 from fullpipe.text import joined, shown
 
