@@ -27,9 +27,15 @@ from typing import Any
 
 import fullpipe._native as _native
 from fullpipe import files
+from fullpipe.conformance.conformity import Conformity
 from fullpipe.conformance.programs import registry
 from fullpipe.conformance.programs.run import conform_program
-from fullpipe.conformance.results import FAIL, NOT_APPLICABLE, NOT_JUDGED, PASS, Conformity
+from fullpipe.conformance.results import (
+    FAIL,
+    NOT_APPLICABLE,
+    NOT_JUDGED,
+    PASS,
+)
 from fullpipe.report.markers import Markers
 from fullpipe.runs import machine
 

@@ -19,7 +19,13 @@ import fullpipe as fp
 from fullpipe import files
 from fullpipe.conformance import minimal, packet_logs
 from fullpipe.conformance.case import Criterion
-from fullpipe.conformance.results import FAIL, NOT_APPLICABLE, PASS, Conformity, Result
+from fullpipe.conformance.conformity import Conformity
+from fullpipe.conformance.results import (
+    FAIL,
+    NOT_APPLICABLE,
+    PASS,
+    Result,
+)
 from fullpipe.report.markers import Markers
 from fullpipe.runs.worlds import registry
 from fullpipe.runs.worlds.logs import Logs

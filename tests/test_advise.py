@@ -15,6 +15,7 @@ from fullpipe._native import ScenarioError
 from fullpipe.advisor import (
     Question,
     advise,
+    answer,
     goals,
     many,
     nearest_cells,
@@ -538,7 +539,7 @@ def test_an_open_difference_is_not_called_none() -> None:
 
     def said(low: float, high: float) -> str:
         places = (place("a", "first", 0.0, 0.0), place("b", "undecided", low, high))
-        return answers._on_a_path(ranking.Ranking(goal, places, 4))
+        return answer._on_a_path(ranking.Ranking(goal, places, 4))
 
     assert "it is not settled whether their scores differ by more than 1 %" in said(0.0038, 0.0087)
     assert "cannot be told apart" in said(-0.002, 0.02)

@@ -14,12 +14,17 @@ import fullpipe as fp
 from conftest import answer_for_the_kernel, command
 from fullpipe import _native
 from fullpipe.cli import app as cli
+from fullpipe.conformance.conformity import Conformity
 from fullpipe.conformance.programs import registry
 from fullpipe.conformance.programs.case import LIKES, Course, OutsideCase, name_of
 from fullpipe.conformance.programs.packets import NotJudgedError, Seen
 from fullpipe.conformance.programs.phases import CHANGE_S, CLEAN, DEEP, OUTAGE_S
 from fullpipe.conformance.programs.run import Subject, conform_program, judge
-from fullpipe.conformance.results import NOT_APPLICABLE, NOT_JUDGED, PASS, Conformity
+from fullpipe.conformance.results import (
+    NOT_APPLICABLE,
+    NOT_JUDGED,
+    PASS,
+)
 from fullpipe.measures.run import Run
 from fullpipe.runs import machine
 from fullpipe.runs.worlds import kernel

@@ -27,7 +27,12 @@ from fullpipe.cli import app as cli
 from fullpipe.conformance import minimal, runners
 from fullpipe.conformance import registry as cases
 from fullpipe.conformance.case import Case, Criterion, Measured
-from fullpipe.conformance.results import FAIL, NOT_APPLICABLE, Conformity, Result
+from fullpipe.conformance.conformity import Conformity
+from fullpipe.conformance.results import (
+    FAIL,
+    NOT_APPLICABLE,
+    Result,
+)
 from fullpipe.conformance.stage import Lab
 from fullpipe.runs import doctor
 from fullpipe.runs.engines import Failed

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from fullpipe.advisor.map import DecisionMap
     from fullpipe.agreement.agreement import Agreement
     from fullpipe.api import agree, compare, controllers, load, run, run_in_order, schema
+    from fullpipe.conformance.conformity import Conformity
     from fullpipe.conformance.recordings import read_recording
-    from fullpipe.conformance.results import Conformity
     from fullpipe.conformance.run import conform
     from fullpipe.errors import OutputError
     from fullpipe.measures.run import Run, left_metrics
@@ -76,7 +76,7 @@ _HOME = {
     "compare": "fullpipe.api",
     "controllers": "fullpipe.api",
     "conform": "fullpipe.conformance.run",
-    "Conformity": "fullpipe.conformance.results",
+    "Conformity": "fullpipe.conformance.conformity",
     "load": "fullpipe.api",
     "queues": "fullpipe.api",
     "Controller": "fullpipe.scenario.controllers",

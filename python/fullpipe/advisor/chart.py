@@ -8,7 +8,7 @@ import altair as alt
 import fullpipe._native as _native
 from fullpipe import files
 from fullpipe.advisor import terminal
-from fullpipe.advisor.advice import COLUMNS, Advice, path_of
+from fullpipe.advisor.answer import COLUMNS, Answer, path_of
 from fullpipe.report import provenance as made
 from fullpipe.report.figures import theme
 from fullpipe.report.figures.offline import OfflineConcatChart
@@ -28,12 +28,12 @@ _NOTEBOOK_STYLE = (
 )
 
 
-def chart(advice: Advice) -> OfflineConcatChart:
+def chart(advice: Answer) -> OfflineConcatChart:
     """The candidates' scores; over a range, the shares where each is best, or as good."""
     return _titled(_parts(advice) if advice.parts else _scores(advice), advice)
 
 
-def _titled(panel: alt.LayerChart, advice: Advice) -> OfflineConcatChart:
+def _titled(panel: alt.LayerChart, advice: Answer) -> OfflineConcatChart:
     titled: OfflineConcatChart = (
         OfflineConcatChart(concat=[panel])
         .properties(title=alt.TitleParams(advice.answer, subtitle=[path(advice)]))
@@ -42,7 +42,7 @@ def _titled(panel: alt.LayerChart, advice: Advice) -> OfflineConcatChart:
     return titled
 
 
-def path(advice: Advice) -> str:
+def path(advice: Answer) -> str:
     """The path and what it is for, in a line."""
     given = path_of(advice.question)
     words = {"rtt": "round-trip time", "flow_size": "flows of", "tcp_memory": "TCP memory"}
@@ -54,7 +54,7 @@ def path(advice: Advice) -> str:
     return f"{', '.join([*said, *(['ECN'] if given.get('ecn') else [])])}; for {advice.goal}"
 
 
-def _scores(advice: Advice) -> alt.LayerChart:
+def _scores(advice: Answer) -> alt.LayerChart:
     names = [place.candidate for place in advice.ranking.places]
     rows = [
         {
@@ -80,7 +80,7 @@ def _scores(advice: Advice) -> alt.LayerChart:
     return _layered([bars, whiskers, texts], len(names))
 
 
-def _parts(advice: Advice) -> alt.LayerChart:
+def _parts(advice: Answer) -> alt.LayerChart:
     names = [part.candidate for part in advice.parts]
     rows = [{"candidate": part.candidate, "wins": part.wins, "leads": part.leads} for part in advice.parts]
     base = alt.Chart(alt.InlineData(values=rows))
@@ -113,12 +113,12 @@ def _layered(layers: list[alt.Chart], rows: int) -> alt.LayerChart:
     return alt.LayerChart(layer=layers).properties(width=_WIDTH, height=_STEP * rows)
 
 
-def notebook(advice: Advice) -> str:
+def notebook(advice: Answer) -> str:
     """The sentence and the table."""
     return f"{_NOTEBOOK_STYLE}<p><b>{text(advice.answer)}</b></p>{_table(advice)}{_notes(advice)}"
 
 
-def _table(advice: Advice) -> str:
+def _table(advice: Answer) -> str:
     if advice.parts:
         headings = [
             Heading("Controller"),
@@ -139,7 +139,7 @@ def _table(advice: Advice) -> str:
     return table(headings, rows)
 
 
-def _notes(advice: Advice) -> str:
+def _notes(advice: Answer) -> str:
     said = [f"<p>{text(note)}</p>" for note in [*terminal.notes(advice), advice.hosts]]
     if crossed := terminal.crossings(advice):
         title, *lines = crossed
@@ -150,7 +150,7 @@ def _notes(advice: Advice) -> str:
     return "".join(said)
 
 
-def _apply(advice: Advice, title: str, simulated: bool) -> str:
+def _apply(advice: Answer, title: str, simulated: bool) -> str:
     """The lines that apply an answer; empty without such lines."""
     rows = [
         [text(line.where), f"<code>{text(line.text)}</code>", text(line.checked)]
@@ -161,14 +161,14 @@ def _apply(advice: Advice, title: str, simulated: bool) -> str:
     return f"<h2>{text(title)}</h2>{table(headings, rows)}" if rows else ""
 
 
-def report(advice: Advice, to: Path) -> Path:
+def report(advice: Answer, to: Path) -> Path:
     """Writes the page."""
     files.make_folder(to.parent)
     files.write_named(to, html(advice).encode(errors="replace"))
     return to
 
 
-def html(advice: Advice) -> str:
+def html(advice: Answer) -> str:
     """The whole page."""
     spec: dict[str, Any] = chart(advice).to_dict()
     body = [

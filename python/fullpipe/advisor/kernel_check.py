@@ -37,7 +37,7 @@ from typing import Any
 
 from fullpipe import files
 from fullpipe.advisor import goals, ranking
-from fullpipe.advisor.advice import path_of
+from fullpipe.advisor.answer import path_of
 from fullpipe.advisor.goals import Goal
 from fullpipe.advisor.question import Question
 from fullpipe.advisor.ranking import Ranking

@@ -10,7 +10,7 @@ import altair as alt
 import fullpipe._native as _native
 from fullpipe import files
 from fullpipe.advisor.many import Answered, Answers
-from fullpipe.advisor.map import UNCLEAR
+from fullpipe.advisor.map_answer import UNCLEAR
 from fullpipe.advisor.question import Numbers, shown
 from fullpipe.report import provenance as made
 from fullpipe.report.figures import theme

@@ -10,7 +10,7 @@ import altair as alt
 
 import fullpipe._native as _native
 from fullpipe import files
-from fullpipe.advisor.map import UNCLEAR, DecisionMap
+from fullpipe.advisor.map_answer import UNCLEAR, MapAnswer
 from fullpipe.advisor.question import percent
 from fullpipe.advisor.tree import Tree
 from fullpipe.measures.decision_tree import Node
@@ -49,7 +49,7 @@ _GO_DOWN = (
 _PNG_SCALE = 2
 
 
-def chart(of: DecisionMap) -> OfflineConcatChart:
+def chart(of: MapAnswer) -> OfflineConcatChart:
     """The map as a figure, which a notebook shows without a network."""
     layers, title = _layers(of)
     whole: OfflineConcatChart = (
@@ -58,14 +58,14 @@ def chart(of: DecisionMap) -> OfflineConcatChart:
     return whole
 
 
-def spec(of: DecisionMap) -> dict[str, Any]:
+def spec(of: MapAnswer) -> dict[str, Any]:
     """The map as Vega-Lite."""
     layers, title = _layers(of)
     found: dict[str, Any] = layers.properties(title=title).configure(**theme.config()).to_dict()
     return found
 
 
-def _layers(of: DecisionMap) -> tuple[alt.LayerChart, alt.TitleParams]:
+def _layers(of: MapAnswer) -> tuple[alt.LayerChart, alt.TitleParams]:
     """The cells, with numbers if there are few, and the title."""
     names = list(of.question.candidates)
     colours = theme.controller_colours(names)
@@ -122,7 +122,7 @@ def _axis(values: Sequence[float], **more: Any) -> alt.Axis:
     return alt.Axis(**more)
 
 
-def _fixed(of: DecisionMap) -> str:
+def _fixed(of: MapAnswer) -> str:
     """What is the same everywhere on the map."""
     asked = of.question
     said = [
@@ -138,7 +138,7 @@ def _fixed(of: DecisionMap) -> str:
     return ", ".join(said)
 
 
-def tree_spec(of: DecisionMap, tree: Tree) -> dict[str, Any]:
+def tree_spec(of: MapAnswer, tree: Tree) -> dict[str, Any]:
     """The tree of a map as Vega-Lite."""
     colours = theme.controller_colours(of.question.candidates)
     chart = trees.draw(tree.nodes, colours, _lines, _told, strength=_certain, wide=1.3)
@@ -167,7 +167,7 @@ def _told(node: Node) -> dict[str, str | int | float]:
     return {"best or as good": ", ".join(f"{name} on {often}" for name, often in node.counts.items())}
 
 
-def html(of: DecisionMap, drawn: Sequence[dict[str, Any]], svgs: Sequence[str]) -> str:
+def html(of: MapAnswer, drawn: Sequence[dict[str, Any]], svgs: Sequence[str]) -> str:
     """The whole page."""
     body = [
         f"<header><h1>Decision map</h1><p>{text(str(of))}</p>"
@@ -186,7 +186,7 @@ def html(of: DecisionMap, drawn: Sequence[dict[str, Any]], svgs: Sequence[str]) 
     return page("Fullpipe: decision map", body, drawn)
 
 
-def _seeds(of: DecisionMap) -> str:
+def _seeds(of: MapAnswer) -> str:
     return counted(of.seeds, "seed") if of.seeds > 1 else "1 seed, which leaves chance unknown,"
 
 
@@ -194,12 +194,12 @@ def _short(tree: Tree, svg: str) -> list[str]:
     return ["<h2>In short</h2>", f"<p>{text(str(tree))}</p>", figure(1, "tree", svg, _GO_DOWN)]
 
 
-def notebook(of: DecisionMap) -> str:
+def notebook(of: MapAnswer) -> str:
     """The sentence, the map and the table."""
     return f"<p><b>{text(str(of))}</b></p>{picture(spec(of))}{_shares(of)}"
 
 
-def report(of: DecisionMap, to: Path) -> Path:
+def report(of: MapAnswer, to: Path) -> Path:
     """Writes the page."""
     drawn = _drawn(of)
     files.make_folder(to.parent)
@@ -208,12 +208,12 @@ def report(of: DecisionMap, to: Path) -> Path:
     return to
 
 
-def _drawn(of: DecisionMap) -> dict[str, dict[str, Any]]:
+def _drawn(of: MapAnswer) -> dict[str, dict[str, Any]]:
     """The figures of the page by name: the map, and the tree if there is one."""
     return {"map": spec(of)} | ({"tree": tree_spec(of, of.tree)} if of.tree is not None else {})
 
 
-def _shares(of: DecisionMap) -> str:
+def _shares(of: MapAnswer) -> str:
     """On how much of the map each candidate is best."""
     shares = [
         [text(name), f"{100 * of.share(name):.0f}", text(_where(of, name))]
@@ -224,7 +224,7 @@ def _shares(of: DecisionMap) -> str:
     return table(headings, rows)
 
 
-def _where(of: DecisionMap, name: str) -> str:
+def _where(of: MapAnswer, name: str) -> str:
     """How far a controller is ahead where it wins."""
     leads = sorted(point.ahead for point in of.points if point.winner == name)
     if not leads:
@@ -232,7 +232,7 @@ def _where(of: DecisionMap, name: str) -> str:
     return f"by {100 * leads[len(leads) // 2]:.0f} % in the median, {100 * leads[-1]:.0f} % at most"
 
 
-def _apart(of: DecisionMap) -> str:
+def _apart(of: MapAnswer) -> str:
     """How far leaders are apart where there is no clear winner."""
     apart = sorted(point.apart for point in of.points if point.winner is None)
     if not apart:
@@ -240,7 +240,7 @@ def _apart(of: DecisionMap) -> str:
     return f"leaders within {percent(apart[len(apart) // 2])} in the median, {percent(apart[-1])} at most"
 
 
-def write(of: DecisionMap, folder: Path) -> Path:
+def write(of: MapAnswer, folder: Path) -> Path:
     """Writes index.html, map.json, map.csv, and the figures as SVG and PNG; returns the page.
 
     Raises:
@@ -257,7 +257,7 @@ def write(of: DecisionMap, folder: Path) -> Path:
     return folder / "index.html"
 
 
-def _csv(of: DecisionMap) -> str:
+def _csv(of: MapAnswer) -> str:
     names = of.question.candidates
     out = io.StringIO()
     rows = csv.writer(out, lineterminator="\n")
@@ -278,7 +278,7 @@ def _csv(of: DecisionMap) -> str:
     return out.getvalue()
 
 
-def _column(of: DecisionMap, quantity: str) -> str:
+def _column(of: MapAnswer, quantity: str) -> str:
     return f"{quantity}_{of.unit(quantity).replace('bit/s', 'bps').lower()}"
 
 

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from fullpipe.advisor import goals
-from fullpipe.advisor.advice import COLUMNS, Advice
+from fullpipe.advisor.answer import COLUMNS, Answer
 from fullpipe.advisor.crossings import Looked
 from fullpipe.advisor.question import SHORT
 from fullpipe.measures.statistics import Estimate
@@ -25,7 +25,7 @@ _Part: TypeAlias = Text | Fitting
 APPLY = {"To apply it": True, "The same controller in QUIC stacks, which were not simulated": False}
 
 
-def text(advice: Advice) -> str:
+def text(advice: Answer) -> str:
     """All of it as plain text."""
     out = Screen(file=io.StringIO(), width=_WIDTH)
     show(advice, out)
@@ -33,13 +33,13 @@ def text(advice: Advice) -> str:
     return "\n".join(line.rstrip() for line in out.file.getvalue().splitlines())
 
 
-def show(advice: Advice, out: Console) -> None:
+def show(advice: Answer, out: Console) -> None:
     """Prints all of it."""
     for part in parts(advice):
         out.print(part, soft_wrap=isinstance(part, Text))
 
 
-def parts(advice: Advice) -> Iterator[_Part]:
+def parts(advice: Answer) -> Iterator[_Part]:
     """What is printed, one after the other."""
     yield Text(advice.answer, style="bold")
     yield Text()
@@ -60,7 +60,7 @@ def parts(advice: Advice) -> Iterator[_Part]:
             yield Text(f"  {line.where}: {line.text}{f'  # {line.checked}' if line.checked else ''}")
 
 
-def ranking(advice: Advice) -> Fitting:
+def ranking(advice: Answer) -> Fitting:
     """The candidates, the best first; the leaders are bold."""
     table = Fitting("Controller")
     table.add_numbers("Score")
@@ -72,7 +72,7 @@ def ranking(advice: Advice) -> Fitting:
     return table
 
 
-def rows(advice: Advice) -> list[list[str]]:
+def rows(advice: Answer) -> list[list[str]]:
     """For each candidate its score and measures, with half of their intervals."""
     places = advice.ranking.places
     columns = [[_shown(place.score, 3) for place in places]]
@@ -92,7 +92,7 @@ def _shown(value: Estimate, digits: int) -> str:
     return f"{value.mean:,.{digits}f}{half}"
 
 
-def shares(advice: Advice) -> Fitting:
+def shares(advice: Answer) -> Fitting:
     """On how much of a range each candidate is best."""
     table = Fitting("Controller")
     table.add_numbers("Clearly best", "% of paths")
@@ -102,12 +102,12 @@ def shares(advice: Advice) -> Fitting:
     return table
 
 
-def notes(advice: Advice) -> list[str]:
+def notes(advice: Answer) -> list[str]:
     """What the columns are, how sure they are, and what the answer is based on."""
     return [*_columns(advice), *_doubts(advice), *advice.question.notes, *advice.inputs.lines()]
 
 
-def _doubts(advice: Advice) -> list[str]:
+def _doubts(advice: Answer) -> list[str]:
     """What is said if runs cannot be trusted."""
     if not advice.doubts:
         return []
@@ -115,7 +115,7 @@ def _doubts(advice: Advice) -> list[str]:
     return [f"{runs}; the answer uses them all the same. The first: {advice.doubts[0]}."]
 
 
-def _columns(advice: Advice) -> list[str]:
+def _columns(advice: Answer) -> list[str]:
     asked, found = advice.question, advice.ranking
     best = (
         ", which may be above 1"
@@ -139,7 +139,7 @@ def _columns(advice: Advice) -> list[str]:
     return said
 
 
-def crossings(advice: Advice) -> list[str]:
+def crossings(advice: Answer) -> list[str]:
     """What would change the answer: a title, and a line for each value. Empty where nobody looked."""
     if advice.boundaries is not None:
         found = [str(one) for one in advice.boundaries.found]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from fullpipe import files
 from fullpipe._native import WorldError
-from fullpipe.conformance.results import Conformity, Played, Result
+from fullpipe.conformance.results import CaseResults, Played, Result
 from fullpipe.runs.engines import pool
 from fullpipe.runs.worlds import log_size, registry
 from fullpipe.runs.worlds.job import Job
@@ -20,7 +20,7 @@ def check(name: str) -> None:
 
 
 def write(
-    conformity: Conformity,
+    conformity: CaseResults,
     folder: Path,
     results: Sequence[Result] | None = None,
     *,

@@ -10,12 +10,12 @@ from fullpipe._native import Cancelled, ControllerError, ScenarioError, WorldErr
 from fullpipe.api import Watcher
 from fullpipe.conformance import registry
 from fullpipe.conformance.case import Case, Measured, NotApplicableError, NotReachedError
+from fullpipe.conformance.conformity import Conformity
 from fullpipe.conformance.results import (
     FAIL,
     NOT_APPLICABLE,
     PASS,
     Check,
-    Conformity,
     Played,
     Result,
 )

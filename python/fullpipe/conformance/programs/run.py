@@ -12,6 +12,7 @@ from typing import Any
 from fullpipe._native import ScenarioError, WorldError
 from fullpipe.api import ATTEMPTS, Watcher
 from fullpipe.conformance.case import Criterion, Measured
+from fullpipe.conformance.conformity import Conformity
 from fullpipe.conformance.programs import registry
 from fullpipe.conformance.programs.case import (
     BEGINS_BY_S,
@@ -28,7 +29,6 @@ from fullpipe.conformance.results import (
     NOT_JUDGED,
     PASS,
     Check,
-    Conformity,
     Played,
     Result,
 )

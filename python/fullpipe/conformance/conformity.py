@@ -1,0 +1,70 @@
+"""How a controller fares in the cases, as a table, in a notebook, as pages and as logs of packets."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fullpipe.conformance.results import FAIL, NOT_APPLICABLE, NOT_JUDGED, PASS, CaseResults
+from fullpipe.runs.worlds.logs import LIMIT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rich.console import Console, ConsoleOptions, RenderResult
+
+
+@dataclass(frozen=True, repr=False)
+class Conformity(CaseResults):
+    """How a controller fares in the cases."""
+
+    def write(self, folder: str | Path) -> Path:
+        """Writes index.html, a page for each case, and conformity.json into a folder.
+
+        Raises:
+            OutputError: Something cannot be written. What was written stays.
+        """
+        from fullpipe.conformance.pages import write
+
+        return write(self, Path(folder))
+
+    def log(
+        self,
+        folder: str | Path,
+        *,
+        log_limit: str | int = LIMIT,
+        begin: "Callable[[float], None] | None" = None,
+    ) -> tuple[list[Path], list[str]]:
+        """Writes a qlog for each stage; returns the files, and the cases without (their buffer changed).
+
+        `begin` is called with the estimated size of all files. More than `log_limit` is a `ScenarioError`.
+        """
+        from fullpipe.conformance.packet_logs import write
+
+        return write(self, Path(folder), log_limit=log_limit, begin=begin)
+
+    def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "RenderResult":
+        """The table in a terminal."""
+        from rich.table import Table
+        from rich.text import Text
+
+        from fullpipe.report.unsupported import Unhonoured
+
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for heading in ("Case", "Verdict", "Measured", "Criterion"):
+            table.add_column(heading, overflow="fold", justify="right" if heading == "Measured" else "left")
+        styles = {PASS: "green", FAIL: "bold red", NOT_APPLICABLE: "dim", NOT_JUDGED: "yellow"}
+        for name, verdict, measured, wanted in self.rows():
+            table.add_row(Text(name), Text(verdict, style=styles[verdict]), Text(measured), Text(wanted))
+        yield table
+        yield Text(self.summary)
+        if self.not_honoured:
+            ignored = Unhonoured([self.controller], self.world, self.not_honoured)
+            yield Text(ignored.note("the pages list them"), style="dim")
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.summary}>"
+
+    def _repr_html_(self) -> str:
+        from fullpipe.conformance.pages import summary_table
+
+        return summary_table(self)
