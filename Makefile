@@ -25,8 +25,7 @@ BIN := $(VENV)/bin
 CARGO_TARGET := $(or $(CARGO_TARGET_DIR),target)
 PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --quiet
 
-# The packages beside the core, which need no compiler. The second one needs packages that only those have who check it, or install
-# it themselves.
+# The packages beside the core, which are pure Python. What the second one depends on is installed with the tools that check it.
 PACKAGES := ./packages/studies
 DEV_PACKAGES := ./packages/gym
 

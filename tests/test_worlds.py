@@ -499,6 +499,7 @@ def test_a_world_that_misbehaves_fails_one_run_and_no_other(spoil: Any, reason: 
 
 
 POINTS_THAT_FAIL = "[{group}]\nleaves = leaves:World\nmute = mute:World\n"
+GROUPS = ("commands", "worlds", "studies")
 
 
 @pytest.mark.parametrize("arguments", [["doctor"], ["run", "--help"], ["study", "list"]])
@@ -508,7 +509,7 @@ def test_no_installed_package_ends_a_command(
     (tmp_path / "leaves.py").write_text("raise SystemExit(3)\n", encoding="utf-8")
     mute = "class E(Exception):\n    def __str__(self):\n        raise SystemExit(3)\nraise E\n"
     (tmp_path / "mute.py").write_text(mute, encoding="utf-8")
-    points = "".join(POINTS_THAT_FAIL.format(group=f"fullpipe.{group}") for group in ("worlds", "studies"))
+    points = "".join(POINTS_THAT_FAIL.format(group=f"fullpipe.{group}") for group in GROUPS)
     (tmp_path / "outsider-1.0.dist-info" / "entry_points.txt").write_text(points, encoding="utf-8")
     done = outside(installed, *arguments)
     assert done.returncode in (0, 1) and "Traceback" not in done.stderr, done.stderr
@@ -516,6 +517,24 @@ def test_no_installed_package_ends_a_command(
     if arguments == ["doctor"]:
         said = " ".join(done.stdout.split())
         assert "leaves:World cannot be loaded" in said and "mute:World cannot be loaded" in said, said
+
+
+@pytest.mark.parametrize(
+    ("point", "reason"),
+    [
+        ("outsider:missing", "outsider:missing cannot be loaded"),
+        ("outsider:Far", "<class 'outsider.Far'> is no"),
+    ],
+)
+def test_a_command_of_a_package_that_cannot_be_used_says_why(
+    installed: dict[str, str], tmp_path: Path, point: str, reason: str
+) -> None:
+    points = f"[fullpipe.commands]\nbroken = {point}\ncontrollers = {point}\n"
+    (tmp_path / "outsider-1.0.dist-info" / "entry_points.txt").write_text(points, encoding="utf-8")
+    done = outside(installed, "broken", "whatever", "--option")
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.startswith(f"fullpipe: the command broken cannot be used: {reason}")
+    assert outside(installed, "controllers").returncode == 0
 
 
 def test_a_name_is_taken_once_but_a_cell_of_a_notebook_may_run_again() -> None:

@@ -256,14 +256,21 @@ _ELSEWHERE = {
 
 def _add_installed() -> None:
     """Adds the commands of installed packages; what cannot be used says why when it is called."""
+    own = {one.name or getattr(one.callback, "__name__", "") for one in app.registered_commands}
+    own |= {one.name for one in app.registered_groups}
     found, broken = plugins.parts(GROUP)
     for name, commands in found.items():
-        app.add_typer(commands, name=name)
+        if name in own or name in broken:
+            continue
+        if isinstance(commands, typer.Typer):
+            app.add_typer(commands, name=name)
+        else:
+            broken[name] = f"{shown(repr(commands))} is no typer.Typer"
     for name, (text, sentence) in _ELSEWHERE.items():
         if name not in found and name not in broken:
             _add_missing(name, text, sentence)
-    for name, reason in broken.items():
-        _add_missing(name, "Not usable.", f"the command {name} cannot be used: {reason}")
+    for name in sorted(broken.keys() - own):
+        _add_missing(name, "Not usable.", f"the command {name} cannot be used: {broken[name]}")
 
 
 def _add_missing(name: str, text: str, sentence: str) -> None:
@@ -301,7 +308,6 @@ app.command(help=agree.HELP)(agree.agree)
 app.command()(lab.lab)
 app.command(context_settings={"allow_interspersed_args": False})(shell.shell)
 app.add_typer(kernel.app, name="kernel")
-_add_installed()
 app.command()(conform.conform)
 app.command()(replay.replay)
 app.command()(deliveries.deliveries)
@@ -314,4 +320,5 @@ app.command()(available.doctor)
 app.command(name="help")(manual.help_)
 app.command()(manual.man)
 app.command()(manual.completion)
+_add_installed()
 _name_options(app)
