@@ -25,13 +25,17 @@ BIN := $(VENV)/bin
 CARGO_TARGET := $(or $(CARGO_TARGET_DIR),target)
 PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --quiet
 
+# The packages beside the core, which are pure Python. What the second one depends on is installed with the tools that check it.
+PACKAGES := ./packages/studies
+DEV_PACKAGES := ./packages/gym
+
 # Each stamp is newer than everything it depends on, so that a second call does nothing.
 TOOLS := $(VENV)/.stamp-tools
 PACKAGE := $(VENV)/.stamp-package
 DEV := $(VENV)/.stamp-dev
 
 LAB_TOOLS := lab/node_modules/.stamp
-LAB_SITE := python/fullpipe/lab/site
+LAB_SITE := python/fullpipe/cli/site
 CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
 
 # What the program with the QUIC stacks is made of. It is no part of the Python module: the other targets neither need nor
@@ -44,7 +48,7 @@ QUIC_SOURCES := $(shell find quic crates/units crates/cc crates/path crates/expo
 
 SOURCES := Cargo.toml Cargo.lock pyproject.toml \
 	$(shell find crates -type d -name target -prune -o \( -name '*.rs' -o -name '*.[ch]' -o -name Cargo.toml \) -print) \
-	$(shell find python -type f ! -name '*.pyc' ! -name '*.so' ! -name 'vega-*.js' ! -name 'THIRD-PARTY-NOTICES.txt')
+	$(shell find python packages -type f ! -name '*.pyc' ! -name '*.so' ! -name 'vega-*.js' ! -name 'THIRD-PARTY-NOTICES.txt')
 
 # When a step of `make test` began.
 BEGUN = @echo "== $@ ($$(date -u +%H:%M:%S))"
@@ -202,13 +206,14 @@ bench: $(PACKAGE)
 	$(BIN)/python bench/python.py
 	cargo bench --locked -p fullpipe-path
 
-# Versions are open in pyproject.toml and locked here, for every Python and platform. uv is a tool of this target alone.
+# Versions are open in pyproject.toml and locked here, for every Python and platform. uv is a tool of this target alone. What the
+# packages beside the core depend on is in the core's extras, too, because the index does not have the core.
 LOCK = $(BIN)/python -m uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-annotate --no-header
 lock: $(TOOLS)
 	$(PIP_INSTALL) uv
 	$(LOCK) pyproject.toml requirements/build.in --extra dev --output-file requirements/dev.txt
-	$(LOCK) pyproject.toml requirements/build.in --extra studies --constraints requirements/dev.txt --output-file requirements/studies.txt
+	$(LOCK) pyproject.toml requirements/build.in --extra map --constraints requirements/dev.txt --output-file requirements/studies.txt
 	$(LOCK) requirements/build.in --constraints requirements/dev.txt --output-file requirements/build.txt
 
 clean:
@@ -247,12 +252,12 @@ $(QUIC): $(TOOLS) $(QUIC_SOURCES)
 $(PACKAGE): $(TOOLS) $(SOURCES) requirements/studies.txt
 	@echo "Compiling and installing Fullpipe; the first time takes about five minutes"
 	$(PIP_INSTALL) --require-hashes -r requirements/studies.txt
-	$(PIP_INSTALL) --no-deps --no-build-isolation .
+	$(PIP_INSTALL) --no-deps --no-build-isolation . $(PACKAGES)
 	@touch $@
 
 # The package and the tools that check it.
 $(DEV): $(TOOLS) $(SOURCES) requirements/dev.txt
 	@echo "Compiling and installing Fullpipe with the tools that check it; the first time takes about five minutes"
 	$(PIP_INSTALL) --require-hashes -r requirements/dev.txt
-	$(PIP_INSTALL) --no-deps --no-build-isolation .
+	$(PIP_INSTALL) --no-deps --no-build-isolation . $(PACKAGES) $(DEV_PACKAGES)
 	@touch $(PACKAGE) $@

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fullpipe.ask import scenario
+from fullpipe.scenario import scenario
 
 INSTANCE = Path("/sys/kernel/tracing/instances/fullpipe")
 NET = ("net/net_dev_start_xmit", "net/netif_receive_skb")

@@ -25,12 +25,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fullpipe import _native
-from fullpipe.conformance.conformity import FAIL, NOT_APPLICABLE, NOT_JUDGED, PASS, Conformity
-from fullpipe.conformance.outside import registry
-from fullpipe.conformance.outside.run import conform_program
-from fullpipe.show.markers import Markers
-from fullpipe.system import files, machine
+import fullpipe._native as _native
+from fullpipe import files
+from fullpipe.conformance.conformity import Conformity
+from fullpipe.conformance.programs import registry
+from fullpipe.conformance.programs.run import conform_program
+from fullpipe.conformance.results import (
+    FAIL,
+    NOT_APPLICABLE,
+    NOT_JUDGED,
+    PASS,
+)
+from fullpipe.report.markers import Markers
+from fullpipe.runs import machine
 
 MARKERS = Markers("programs")
 QUIC_GO = Path(__file__).resolve().parent / "programs" / "quic-go"

@@ -15,15 +15,15 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import fullpipe
-from fullpipe.ask import scenario
-from fullpipe.engines import Engine, pool
-from fullpipe.engines.local import Local
-from fullpipe.engines.ray import Ray
-from fullpipe.engines.task import Task
-from fullpipe.sweeps.store import Store
-from fullpipe.sweeps.sweep import carry_out
-from fullpipe.worlds import registry
-from fullpipe.worlds.job import Job, jobs
+from fullpipe.runs.engines import Engine, pool
+from fullpipe.runs.engines.local import Local
+from fullpipe.runs.engines.ray import Ray
+from fullpipe.runs.engines.task import Task
+from fullpipe.runs.store import Store
+from fullpipe.runs.sweep import carry_out
+from fullpipe.runs.worlds import registry
+from fullpipe.runs.worlds.job import Job, jobs
+from fullpipe.scenario import scenario
 
 SIMULATOR = registry.named("sim")
 ROUNDS = 7

@@ -16,14 +16,20 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import fullpipe as fp
+from fullpipe import files
 from fullpipe.conformance import minimal, packet_logs
 from fullpipe.conformance.case import Criterion
-from fullpipe.conformance.conformity import FAIL, NOT_APPLICABLE, PASS, Conformity, Result
-from fullpipe.show.markers import Markers
-from fullpipe.system import files
-from fullpipe.system.words import joined
-from fullpipe.worlds import registry
-from fullpipe.worlds.logs import Logs
+from fullpipe.conformance.conformity import Conformity
+from fullpipe.conformance.results import (
+    FAIL,
+    NOT_APPLICABLE,
+    PASS,
+    Result,
+)
+from fullpipe.report.markers import Markers
+from fullpipe.runs.worlds import registry
+from fullpipe.runs.worlds.logs import Logs
+from fullpipe.text import joined
 
 CONTROLLERS = (
     *("bbr3", "bbr1", "newreno", "cubic9438", "cubic", "copa"),

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import fullpipe as fp
-from fullpipe.show.markers import Markers
+from fullpipe.report.markers import Markers
 
 BUCKETS = ("250 KB", "16 KB")
 SEGMENTS = (65535, 1)

@@ -4,7 +4,7 @@
     python lab/claims.py --check    fails if the file is not what would be written
     python lab/claims.py --kernel queue16.fig5      first measures these in the kernel world, which needs root
 
-Scenarios come from the grids in `fullpipe.studies`, titles and papers from its catalogue. The numbers of the
+Scenarios come from the grids in `fullpipe_studies`, titles and papers from its catalogue. The numbers of the
 kernel world are those of docs/claims.md, or of these very scenarios, kept in `kernel.json` beside the result.
 What a text says is held true by the condition beside it.
 """
@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import fullpipe
-from fullpipe.ask import scenario
-from fullpipe.results.runs import Run
-from fullpipe.studies import catalogue
+from fullpipe.measures.run import Run
+from fullpipe.scenario import scenario
+from fullpipe_studies import catalogue
 
 sys.path.insert(0, str(Path(__file__).parent))
 

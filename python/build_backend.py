@@ -15,7 +15,7 @@ from typing import Any
 import maturin
 from maturin import *  # noqa: F403 (the other hooks of PEP 517 are maturin's own)
 
-ASSETS = Path(__file__).parent / "fullpipe" / "show" / "assets"
+ASSETS = Path(__file__).parent / "fullpipe" / "report" / "assets"
 ROOT = Path(__file__).parent.parent
 NOTICES = ROOT / "python" / "fullpipe" / "THIRD-PARTY-NOTICES.txt"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from fullpipe import cli
+from fullpipe.cli import app as cli
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "advisor" / "examples.md"
 # Those of the kernel that the page was made on.

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 import fullpipe as fp
-from fullpipe.results.runs import Run
-from fullpipe.show.results import Results
-from fullpipe.worlds import kernel, quic_program, sim
-from fullpipe.worlds.job import Job
-from fullpipe.worlds.world import Stop
+from fullpipe.measures.run import Run
+from fullpipe.report.results import Results
+from fullpipe.runs.worlds import kernel, quic_program, sim
+from fullpipe.runs.worlds.job import Job
+from fullpipe.runs.worlds.world import Stop
 
 # The program with the QUIC stacks, for the tests that are about it. For all others there is none, so that
 # they find the same worlds wherever they run.

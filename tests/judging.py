@@ -5,9 +5,9 @@ from typing import Any
 
 import polars as pl
 
-from fullpipe.studies import catalogue
-from fullpipe.studies.catalogue import Built
-from fullpipe.studies.claim import Data, Finding, Over, Size, Verdict
+from fullpipe_studies import catalogue
+from fullpipe_studies.catalogue import Built
+from fullpipe_studies.claim import Data, Finding, Over, Size, Verdict
 
 Measured = dict[str, Any]
 Ideal = Callable[[Measured], Measured]

@@ -14,7 +14,7 @@ from typing import Any
 
 import fullpipe as fp
 from fullpipe import _native
-from fullpipe.ask.scenario import Alternative
+from fullpipe.scenario.scenario import Alternative
 from fullpipe.simulation import Simulation
 
 LENGTH = struct.Struct(">Q")

@@ -7,14 +7,14 @@ from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 
-from fullpipe.ask import scenario
-from fullpipe.engines import Done, Ended, Failed
-from fullpipe.engines.task import Task
-from fullpipe.results.runs import Run
-from fullpipe.sweeps.store import Store
-from fullpipe.worlds import sim
-from fullpipe.worlds.job import Job
-from fullpipe.worlds.world import Stop
+from fullpipe.measures.run import Run
+from fullpipe.runs.engines import Done, Ended, Failed
+from fullpipe.runs.engines.task import Task
+from fullpipe.runs.store import Store
+from fullpipe.runs.worlds import sim
+from fullpipe.runs.worlds.job import Job
+from fullpipe.runs.worlds.world import Stop
+from fullpipe.scenario import scenario
 
 
 def job(seed: int = 1, *, name: str = "a", rate: str = "5 Mbit/s", duration: str = "200 ms") -> Job:

@@ -12,13 +12,23 @@ from typing import Any
 import pytest
 
 from fullpipe._native import ScenarioError
-from fullpipe.advisor import Question, advise, goals, many, ranking, recipes, sources, trust
+from fullpipe.advisor import (
+    Question,
+    advise,
+    answer,
+    goals,
+    many,
+    nearest_cells,
+    ranking,
+    recipes,
+    sources,
+)
 from fullpipe.advisor import advice as answers
 from fullpipe.advisor import candidates as there
 from fullpipe.advisor.goals import Trial
 from fullpipe.advisor.question import competitors, parsed, shown, written
 from fullpipe.advisor.trials import EXTRAS, Bench, Trials
-from fullpipe.results.statistics import Estimate
+from fullpipe.measures.statistics import Estimate
 
 OURS = ("reno", "cubic", "bbr1")
 
@@ -254,18 +264,18 @@ def test_lines_name_linux_s_name_and_what_was_tried() -> None:
 
 def test_the_nearest_cells_are_of_the_same_controllers_and_near() -> None:
     path = Question(rate="100mbit", rtt="20ms", buffer="4 bdp").numbers()
-    (distance, nearest), *_ = trust.nearest(path, ("cubic",))
+    (distance, nearest), *_ = nearest_cells.nearest(path, ("cubic",))
     assert (distance, nearest.name) == (pytest.approx(0, abs=1e-6), "cubic, 100 Mbit/s, 20 ms, 4 bdp")
-    assert "0.0 % apart" in trust.sentence(path, ("cubic",))
-    assert "stands alone" in trust.sentence(path, ("copa",))
+    assert "0.0 % apart" in nearest_cells.sentence(path, ("cubic",))
+    assert "stands alone" in nearest_cells.sentence(path, ("copa",))
     far = Question(rate="40gbit", rtt="1ms", buffer="4 bdp").numbers()
-    assert "No path like this one" in trust.sentence(far, ("cubic",))
+    assert "No path like this one" in nearest_cells.sentence(far, ("cubic",))
 
 
 def test_the_cells_are_those_of_the_page() -> None:
     page = Path(__file__).parents[1] / "docs" / "fidelity.md"
     grid = Path(__file__).parents[1] / "scenarios" / "grids" / "agreement.toml"
-    assert trust.read(page.read_text(encoding="utf-8"), str(grid)) == list(trust.cells())
+    assert nearest_cells.read(page.read_text(encoding="utf-8"), str(grid)) == list(nearest_cells.cells())
 
 
 def test_the_cells_are_those_of_ideal_hosts() -> None:
@@ -275,7 +285,7 @@ def test_the_cells_are_those_of_ideal_hosts() -> None:
     ideal = table.format("agreement", row.format("+1.0%", "+2.0%", "close"))
     linux = table.format("agreement-linux", row.format("+3.0%", "+4.0%", "agrees"))
     for page in (ideal + linux, linux + ideal):
-        (cell,) = trust.read(page, str(grid))
+        (cell,) = nearest_cells.read(page, str(grid))
         assert (cell.goodput_apart, cell.rtt_apart, cell.verdict) == (0.01, 0.02, "close")
 
 
@@ -513,11 +523,11 @@ def test_the_command_answers_and_refuses(tmp_path: Path) -> None:
 
 def test_what_was_not_compared_with_a_kernel_is_said() -> None:
     path = Question(rate="50mbit", rtt="80ms", buffer="1 bdp", candidates=("bbr3", "cubic")).numbers()
-    said = trust.sentence(path, ("bbr3", "cubic"), ("a policer",))
+    said = nearest_cells.sentence(path, ("bbr3", "cubic"), ("a policer",))
     assert said.endswith(" bbr3 was not compared with a kernel. None of these paths has a policer.")
-    assert "not compared" not in trust.sentence(path, ("cubic", "reno"))
+    assert "not compared" not in nearest_cells.sentence(path, ("cubic", "reno"))
     # Rates that change and limited buffers of hosts are other paths than those that are asked about.
-    assert not any("TCP memory" in one.name or " to " in one.name for one in trust.cells())
+    assert not any("TCP memory" in one.name or " to " in one.name for one in nearest_cells.cells())
 
 
 def test_an_open_difference_is_not_called_none() -> None:
@@ -529,7 +539,7 @@ def test_an_open_difference_is_not_called_none() -> None:
 
     def said(low: float, high: float) -> str:
         places = (place("a", "first", 0.0, 0.0), place("b", "undecided", low, high))
-        return answers._on_a_path(ranking.Ranking(goal, places, 4))
+        return answer._on_a_path(ranking.Ranking(goal, places, 4))
 
     assert "it is not settled whether their scores differ by more than 1 %" in said(0.0038, 0.0087)
     assert "cannot be told apart" in said(-0.002, 0.02)

@@ -13,14 +13,24 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from fullpipe import cli
 from fullpipe._native import ScenarioError
-from fullpipe.advisor import Question, advice, advise, crossings, goals, many, printed, ranking, sources
+from fullpipe.advisor import (
+    Question,
+    advice,
+    advise,
+    crossings,
+    goals,
+    many,
+    ranking,
+    sources,
+    terminal,
+)
 from fullpipe.advisor.question import parsed
 from fullpipe.advisor.trials import EXTRAS, Bench
-from fullpipe.commands import _common
-from fullpipe.engines.local import Local
-from fullpipe.worlds.job import Job
+from fullpipe.cli import app as cli
+from fullpipe.cli import options
+from fullpipe.runs.engines.local import Local
+from fullpipe.runs.worlds.job import Job
 
 OURS = ("reno", "cubic", "bbr1")
 SMALL: dict[str, Any] = {"rate": "2mbit", "rtt": "10ms", "candidates": OURS}
@@ -155,7 +165,7 @@ def test_the_work_of_a_file_is_announced_before_it_begins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     order: list[str] = []
-    monkeypatch.setattr(_common, "say", lambda line: order.append(line))
+    monkeypatch.setattr(options, "say", lambda line: order.append(line))
     monkeypatch.setattr(many, "advise", lambda *_, **__: order.append("a run") or _answered())
     (tmp_path / "paths.csv").write_text("rate,rtt\n" + "2mbit,10ms\n" * 12)
     done = CliRunner().invoke(cli.app, ["advise", "--from", str(tmp_path / "paths.csv"), "--budget", "1"])
@@ -210,5 +220,5 @@ def test_measures_without_values_are_explained(clock: SimpleNamespace) -> None:
     enough_s = bench.takes_s(Question(**SMALL), range(1, 5), goal.needs)
     found = advise(Question(**SMALL), budget_s=1.01 * enough_s)
     assert found.brief
-    assert [row[-1] for row in printed.rows(found)] == ["–"] * 3
+    assert [row[-1] for row in terminal.rows(found)] == ["–"] * 3
     assert json.loads(found.to_json())["ranking"][0]["measures"]["harm"] is None

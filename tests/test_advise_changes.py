@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import pytest
 
-from fullpipe.advisor import Question, crossings, goals, printed, ranking
+from fullpipe.advisor import Question, crossings, goals, ranking, terminal
 from fullpipe.advisor.advice import Advice, advise
 from fullpipe.advisor.goals import Trial
 from fullpipe.advisor.question import Numbers, parsed
 from fullpipe.advisor.trials import EXTRAS, Bench, Trials
-from fullpipe.worlds import registry
+from fullpipe.runs.worlds import registry
 
 PATH = Question(rate="50mbit", rtt="80ms", buffer="100 KB", candidates=("a", "b"))
 GOAL = goals.BULK
@@ -88,7 +88,7 @@ def test_a_change_for_good_has_no_end() -> None:
 
 def test_no_change_is_stated_with_the_resolution() -> None:
     found = _answer(lambda path: "a")
-    title, looked = printed.crossings(found)
+    title, looked = terminal.crossings(found)
     assert title == "No change of the answer was seen, all else as it is:"
     assert looked == (
         "looked at: buffer from 6.2 KB to 1.6 MB, round-trip time from 5 ms to 1.3 s and rate from "
@@ -117,7 +117,7 @@ def test_the_stated_resolution_is_that_of_the_values_tried() -> None:
 
 def test_what_there_was_no_time_for_is_not_claimed() -> None:
     found = _answer(lambda path: "a", until_s=0.0)
-    assert printed.crossings(found) == []
+    assert terminal.crossings(found) == []
     assert found.to_dict()["crossings_complete"] is False
 
 
@@ -128,7 +128,7 @@ def test_longer_runs_than_the_time_allows_are_stated(monkeypatch: pytest.MonkeyP
     found = _answer(lambda path: "a", until_s=crossings.time.monotonic() + 5)
     rate = next(one for one in found.looked if one.quantity == "rate")
     assert (rate.complete, 280e6 < rate.high < 300e6) == (False, True)
-    assert printed.crossings(found)[-1].endswith("; more would have taken too long")
+    assert terminal.crossings(found)[-1].endswith("; more would have taken too long")
 
 
 def test_a_place_that_was_not_narrowed_has_both_ends() -> None:

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from conftest import answer_for_the_kernel, command
-from fullpipe.advisor import goals, held, ranking
+from fullpipe.advisor import goals, kernel_check, ranking
 from fullpipe.advisor.goals import Trial
-from fullpipe.advisor.held import Held, Lack, Table
-from fullpipe.commands import kernel_advice
-from fullpipe.results.runs import Run
-from fullpipe.show.markers import Markers
-from fullpipe.sweeps.store import Store
-from fullpipe.worlds import registry
+from fullpipe.advisor.kernel_check import Held, Lack, Table
+from fullpipe.cli.commands import kernel_advice
+from fullpipe.measures.run import Run
+from fullpipe.report.markers import Markers
+from fullpipe.runs.store import Store
+from fullpipe.runs.worlds import registry
 
 
 def trial(score: float) -> Trial:
@@ -27,12 +27,14 @@ def case_of(advised: str, **kernel: list[float]) -> Held:
     """A case in which the advisor put one candidate first, and these scores in the kernel."""
     order = [advised, *(name for name in kernel if name != advised)]
     simulated = {name: [trial(0.9 - 0.1 * at)] * 4 for at, name in enumerate(order)}
-    return Held(held.draw(1)[0], ranking.ranked(goals.BULK, simulated), kernel)
+    return Held(kernel_check.draw(1)[0], ranking.ranked(goals.BULK, simulated), kernel)
 
 
 def test_the_paths_follow_their_distribution() -> None:
-    cases = held.draw(400)
-    assert [case.name for case in held.draw(5)] == [case.name for case in cases[:5]], "the seed is fixed"
+    cases = kernel_check.draw(400)
+    assert [case.name for case in kernel_check.draw(5)] == [case.name for case in cases[:5]], (
+        "the seed is fixed"
+    )
     paths = [case.question.numbers() for case in cases]
     assert all(2e6 <= path.rate_bps <= 100e6 for path in paths)
     assert all(10 <= path.rtt_ms <= 150 for path in paths)
@@ -49,7 +51,7 @@ def test_the_paths_follow_their_distribution() -> None:
     assert {count for case in shared for _, count in case.question.competitors} == {1, 2, 3}
     named = [case.goal.name for case in cases if case.question.flow_size is None]
     assert set(named) == set(goals.GOALS)
-    assert all(case.question.candidates == held.CANDIDATES for case in cases)
+    assert all(case.question.candidates == kernel_check.CANDIDATES for case in cases)
 
 
 @pytest.mark.parametrize(
@@ -100,13 +102,13 @@ def test_nine_tenths_of_at_least_thirty_must_be_met() -> None:
 # Runs. The simulator answers for the kernel.
 
 
-def _hold(folder: Path, cases: list[held.Case]) -> Table:
-    return held.hold(cases, Store(folder), repetitions=(2, 3))
+def _hold(folder: Path, cases: list[kernel_check.Case]) -> Table:
+    return kernel_check.hold(cases, Store(folder), repetitions=(2, 3))
 
 
-def _quick(number: int) -> held.Case:
+def _quick(number: int) -> kernel_check.Case:
     """A case whose runs are short, with a goal that needs more than the candidate alone."""
-    case = held.draw(number)[-1]
+    case = kernel_check.draw(number)[-1]
     question = replace(case.question, rate="2 Mbit/s", rtt="10 ms", buffer="15 KB", competitors=())
     return replace(case, question=question)
 
@@ -142,20 +144,20 @@ def test_untrustworthy_runs_are_left_out_and_replaced(
     table = _hold(tmp_path, [case])
     (found,) = table.held
     assert found.judged
-    assert [len(found.scores[name]) for name in held.CANDIDATES] == [3, 3, 2]
+    assert [len(found.scores[name]) for name in kernel_check.CANDIDATES] == [3, 3, 2]
     assert found.left_out == 1
     tried = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
-    assert max(one["attempts"] for one in tried) == held.ATTEMPTS
+    assert max(one["attempts"] for one in tried) == kernel_check.ATTEMPTS
     assert "| 4 | 2 Mbit/s, 10 ms, 15 KB" in table.to_markdown()
 
 
 def test_when_the_time_is_over_what_there_is_counts(no_kernel: None, tmp_path: Path) -> None:
     case = replace(_quick(4), goal=goals.BULK)
-    over = held.hold([case], Store(tmp_path), until_s=0.0)
+    over = kernel_check.hold([case], Store(tmp_path), until_s=0.0)
     assert [one.verdict for one in over.held] == ["not judged"]
     assert not (tmp_path / "runs").exists()
-    assert held.hold([case], Store(tmp_path)).held[0].judged
-    again = held.hold([case], Store(tmp_path), until_s=0.0)
+    assert kernel_check.hold([case], Store(tmp_path)).held[0].judged
+    again = kernel_check.hold([case], Store(tmp_path), until_s=0.0)
     assert again.held[0].judged, "the store has the runs"
 
 
@@ -165,7 +167,7 @@ def test_every_form_has_every_case(tmp_path: Path) -> None:
         case_of("reno", reno=[0.5, 0.5], cubic=[0.9, 0.9], bbr1=[]),
     ]
     table = Table(tuple(cases), "kernel", "Fullpipe 1, Linux 6", ("x, kernel, seed 1: it broke",))
-    held.write(table, tmp_path)
+    kernel_check.write(table, tmp_path)
     told = json.loads((tmp_path / "advice.json").read_text())
     assert [one["verdict"] for one in told["cases"]] == ["met", "not judged"]
     assert len((tmp_path / "advice.csv").read_text().splitlines()) == 3
@@ -176,7 +178,7 @@ def test_every_form_has_every_case(tmp_path: Path) -> None:
 
 
 def test_the_command_s_defaults_and_mistakes(tmp_path: Path) -> None:
-    assert (kernel_advice.PATHS, kernel_advice.SEED) == (held.PATHS, held.SEED)
+    assert (kernel_advice.PATHS, kernel_advice.SEED) == (kernel_check.PATHS, kernel_check.SEED)
     page = tmp_path / "page.md"
     page.write_text("no markers")
     for words, said in (

@@ -12,7 +12,8 @@ import pytest
 
 from fullpipe._native import ScenarioError
 from fullpipe.advisor import Question, advise, many, sources
-from fullpipe.ask import scenario
+from fullpipe.advisor.question import parsed
+from fullpipe.scenario import scenario
 
 OURS = ("cubic", "bbr1")
 HOST = "198.51.100.7"
@@ -298,7 +299,7 @@ def test_crafted_json_needs_a_bounded_memory(tmp_path: Path, head: str, value: s
     room = (32 << 20) - len(head) - 10
     file.write_text(head + f"{value}," * (room // (len(value) + 1)))
     code = (
-        "import resource, sys; from pathlib import Path; from fullpipe.advisor import sources, printed\n"
+        "import resource, sys; from pathlib import Path; from fullpipe.advisor import sources, terminal\n"
         "from fullpipe._native import ScenarioError\n"
         "try: sources.read(Path(sys.argv[1]))\n"
         "except ScenarioError: print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)\n"
@@ -354,8 +355,8 @@ def test_a_default_does_not_come_before_the_file(tmp_path: Path) -> None:
         ({"rate": "4mbit"}, True),
         ({"rate": "5000 kbit/s"}, False),
         ({"buffer": "60 KB"}, True),
-        ({"rtt": sources.parsed("rtt", "10..30ms")}, False),
-        ({"rtt": sources.parsed("rtt", "30..40ms")}, True),
+        ({"rtt": parsed("rtt", "10..30ms")}, False),
+        ({"rtt": parsed("rtt", "30..40ms")}, True),
     ],
 )
 def test_a_note_says_where_the_file_and_the_user_differ(

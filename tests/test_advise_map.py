@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from fullpipe._native import ScenarioError
-from fullpipe.advisor import Question, goals, page, ranking
+from fullpipe.advisor import Question, goals, map_page, ranking
 from fullpipe.advisor import map as maps
 from fullpipe.advisor import tree as trees
 from fullpipe.advisor.goals import Trial
 from fullpipe.advisor.question import Numbers, parsed
-from fullpipe.engines import Ended
-from fullpipe.engines.task import Task
-from fullpipe.sweeps.store import Store
+from fullpipe.runs.engines import Ended
+from fullpipe.runs.engines.task import Task
+from fullpipe.runs.store import Store
 from sweeping import Scripted, logged
 
 
@@ -177,7 +177,7 @@ def test_a_map_has_its_tree_in_every_form(tmp_path: Path) -> None:
     found = maps.draw(small(tree=True), Store(tmp_path), Scripted(together=True))
     assert found.tree is not None
     assert len(found.tree.tries) == trees.UNSEEN
-    index = page.write(found, tmp_path).read_text()
+    index = map_page.write(found, tmp_path).read_text()
     assert str(found.tree).replace("'", "&#x27;") in index
     assert 'id="figure-tree"' in index
     assert json.loads((tmp_path / "map.json").read_text())["tree"]["rules"] == found.tree.rules()
@@ -229,7 +229,7 @@ def test_a_buffer_in_bdps_has_an_axis_in_bdps(tmp_path: Path) -> None:
     buffers = {(point.x, point.y): point.path.buffer_bytes for point in found.points}
     # 2 and 8 Mbit/s times 20 ms.
     assert buffers == pytest.approx({(0, 0): 2500, (1, 0): 10_000, (0, 1): 10_000, (1, 1): 40_000}, rel=1e-3)
-    page.write(found, tmp_path)
+    map_page.write(found, tmp_path)
     assert (tmp_path / "map.csv").read_text().startswith("rate_bps,buffer_bdp,")
     told = json.loads((tmp_path / "map.json").read_text())
     assert told["y"]["unit"] == "BDP"
@@ -252,7 +252,7 @@ def judged(**scores: float) -> maps.DecisionMap:
 
 def test_every_form_says_who_wins_by_how_much_and_where_nobody_does(tmp_path: Path) -> None:
     found = judged(cubic=0.9, bbr1=0.72)
-    page.write(found, tmp_path)
+    map_page.write(found, tmp_path)
     told = json.loads((tmp_path / "map.json").read_text())
     clear, unclear = told["points"]
     assert (clear["winner"], clear["verdict"]) == ("cubic", "cubic by 20 %")
@@ -276,7 +276,7 @@ def test_every_form_says_who_wins_by_how_much_and_where_nobody_does(tmp_path: Pa
 
 def test_a_large_map_has_labels_that_can_be_read() -> None:
     found = judged(cubic=0.9, bbr1=0.72)
-    spec = page.spec(replace(found, x_values=tuple(2e6 * 1.02**step for step in range(100))))
+    spec = map_page.spec(replace(found, x_values=tuple(2e6 * 1.02**step for step in range(100))))
     assert len(found.shown("rate")) == 2
     labels = replace(found, x_values=tuple(2e6 * 1.02**step for step in range(100))).shown("rate")
     assert len(set(labels)) == 100, "two columns of one name would be drawn as one"
@@ -291,7 +291,7 @@ def test_a_large_map_has_labels_that_can_be_read() -> None:
 def test_the_title_of_a_map_says_whether_hosts_pace(pacing: bool, said: str) -> None:
     found = judged(cubic=0.9, bbr1=0.72)
     asked = replace(found.question, pacing=pacing, buffer=None)
-    subtitle = " ".join(page.spec(replace(found, question=asked))["title"]["subtitle"])
+    subtitle = " ".join(map_page.spec(replace(found, question=asked))["title"]["subtitle"])
     assert said in subtitle and subtitle.count("buffer") == 1
 
 
@@ -327,9 +327,9 @@ def test_an_interruption_while_files_are_written_leaves_whole_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = maps.draw(small(), Store(tmp_path), Scripted())
-    page.write(found, tmp_path)
+    map_page.write(found, tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
-    write = page.files.write
+    write = map_page.files.write
     names = ("map.json", "map.csv", "map.svg", "map.png", "index.html")
     for stop in names:
 
@@ -338,9 +338,9 @@ def test_an_interruption_while_files_are_written_leaves_whole_files(
                 raise KeyboardInterrupt
             write(folder, name, data)
 
-        monkeypatch.setattr(page.files, "write", stopping)
+        monkeypatch.setattr(map_page.files, "write", stopping)
         with pytest.raises(KeyboardInterrupt):
-            page.write(found, tmp_path)
+            map_page.write(found, tmp_path)
         after = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
         assert {name: after[name] for name in names[:4]} == {name: before[name] for name in names[:4]}
         assert after["index.html"] == before["index.html"]
@@ -352,14 +352,14 @@ def test_a_command_that_is_ended_resumes(tmp_path: Path, how: signal.Signals) ->
     folder = tmp_path / "map"
     code = (
         "import os, sys\n"
-        "from fullpipe.sweeps import store\n"
+        "from fullpipe.runs import store\n"
         "keep = store.Store.keep\n"
         "def kept(self, *all, **more):\n"
         "    found = keep(self, *all, **more)\n"
         f"    os.kill(os.getpid(), {int(how)})\n"
         "    return found\n"
         "store.Store.keep = kept\n"
-        "from fullpipe.engines import local\n"
+        "from fullpipe.runs.engines import local\n"
         "local._AHEAD = 1\n"
         "from fullpipe.__main__ import main; main()"
     )
@@ -381,7 +381,7 @@ def test_a_command_that_is_ended_resumes(tmp_path: Path, how: signal.Signals) ->
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
 def test_a_cluster_draws_the_same_map(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'ray>=2.48'")
-    from fullpipe.engines import ray
+    from fullpipe.runs.engines import ray
 
     here = maps.draw(small(), Store(tmp_path / "here"))
     there = maps.draw(small(), Store(tmp_path / "there"), ray.Ray(cores=2))

@@ -17,9 +17,9 @@ import fullpipe as fp
 from conftest import answer_for_the_kernel
 from fullpipe._native import ScenarioError
 from fullpipe.advisor import goals, ranking
-from fullpipe.advisor.advice import called
+from fullpipe.advisor.answer import called
 from fullpipe.advisor.question import percent
-from fullpipe.results.runs import Run
+from fullpipe.measures.run import Run
 
 OURS = ["reno", "cubic", "bbr1"]
 PATH: dict[str, Any] = {"rate": "20 Mbit/s", "rtt": "40 ms", "buffer": "8 bdp", "candidates": OURS}
@@ -252,7 +252,7 @@ def test_a_draw_says_why() -> None:
         }
         return ranking.ranked(goals.BULK, trials)
 
-    from fullpipe.advisor.advice import _on_a_path
+    from fullpipe.advisor.answer import _on_a_path
 
     level = ranked(a=[0.900, 0.901], b=[0.899, 0.900], c=[0.5, 0.501])
     assert _on_a_path(level) == (

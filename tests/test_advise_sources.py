@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from fullpipe._native import ScenarioError
-from fullpipe.advisor import advise, atlas, many, sources
+from fullpipe.advisor import advise, many, many_page, sources
 from fullpipe.advisor.sources import prometheus, rum
 
 OURS = ("cubic", "bbr1")
@@ -373,7 +373,7 @@ def test_the_answers_of_a_file_are_written_with_a_map(tmp_path: Path) -> None:
         for path in sources.read(file)
     ]
     answers = many.Answers(tuple(answered))
-    ((far, near),) = atlas.spec(answers)["datasets"].values()
+    ((far, near),) = many_page.spec(answers)["datasets"].values()
     assert (far["name"], near["name"]) == ("far", "</script><b>"), "the heaviest is drawn first"
     assert far["area"] == 2 * near["area"]
     assert {far["winner"], near["winner"]} <= {*OURS, "no clear winner"}

@@ -18,7 +18,7 @@ from hypothesis import strategies as some
 
 import fullpipe as fp
 from fullpipe._native import ScenarioError
-from fullpipe.advisor import atlas, many, map, sources
+from fullpipe.advisor import many, many_page, map, sources
 from fullpipe.advisor.question import Range, parsed
 from fullpipe.advisor.sources import ss, table
 
@@ -545,7 +545,7 @@ def test_a_workbook_is_to_be_saved_as_csv(tmp_path: Path) -> None:
 def test_the_page_of_answers_shows_what_is_not_used(tmp_path: Path) -> None:
     found = read(tmp_path, "name,rate,rtt,<b>\nhome,5mbit,20 ms,1\noffice,5 Tbit/s,20 ms,2\n")
     answers = many.answer(found, {"buffer": "1 bdp", "candidates": OURS}, budget_s=0.1)
-    page = atlas.write(answers, tmp_path / "out").read_text(encoding="utf-8")
+    page = many_page.write(answers, tmp_path / "out").read_text(encoding="utf-8")
     assert "columns not used: &lt;b&gt;" in page and "office: rate" in page
 
 

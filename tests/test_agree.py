@@ -10,17 +10,17 @@ import pytest
 from typer.testing import CliRunner
 
 import fullpipe as fp
-from fullpipe import cli
-from fullpipe.ask.scenario import Alternative, Scenario
-from fullpipe.commands import _common
-from fullpipe.judge.agreement import Agreement
-from fullpipe.results.runs import Run
-from fullpipe.show.counts import left_out
-from fullpipe.show.results import Results
-from fullpipe.system import machine
-from fullpipe.worlds import kernel, sim
-from fullpipe.worlds.job import Job
-from fullpipe.worlds.world import World
+from fullpipe.agreement.agreement import Agreement
+from fullpipe.cli import app as cli
+from fullpipe.cli import options
+from fullpipe.measures.run import Run
+from fullpipe.report.counts import left_out
+from fullpipe.report.results import Results
+from fullpipe.runs import machine
+from fullpipe.runs.worlds import kernel, sim
+from fullpipe.runs.worlds.job import Job
+from fullpipe.runs.worlds.world import World
+from fullpipe.scenario.scenario import Alternative, Scenario
 
 ALTERNATIVE = Alternative("bbr1", "{}")
 
@@ -233,7 +233,7 @@ def test_the_command_prints_the_verdict_and_ends_with_it(
     in_empty_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("s.toml").write_text(DOCUMENT, encoding="utf-8")
-    for theirs, code, said in ((100e6, 0, "The worlds agree"), (50e6, _common.DISAGREE, "do not agree")):
+    for theirs, code, said in ((100e6, 0, "The worlds agree"), (50e6, options.DISAGREE, "do not agree")):
         answer = run("kernel", 1, [theirs])
         monkeypatch.setattr(kernel.Kernel, "run", lambda *_, answer=answer: answer)
         with pytest.raises(SystemExit) as left:
@@ -289,7 +289,7 @@ def test_with_no_trusted_run_the_command_is_inconclusive_and_not_agreed(
     with pytest.raises(SystemExit) as left:
         cli.app(["agree", "s.toml"])
     printed = capsys.readouterr().out
-    assert left.value.code == _common.DISAGREE
+    assert left.value.code == options.DISAGREE
     assert "Inconclusive: bbr1 has no trusted run in the kernel world." in printed
     assert "bbr1, kernel: none of 3 repetitions is trusted" in printed
     assert "Tolerance" not in printed, "no table without checks"

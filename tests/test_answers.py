@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from fullpipe.ask.scenario import Alternative, Scenario
-from fullpipe.results.runs import Run
-from fullpipe.show.answers import answers
-from fullpipe.show.results import Results
+from fullpipe.measures.run import Run
+from fullpipe.report.answers import answers
+from fullpipe.report.results import Results
+from fullpipe.scenario.scenario import Alternative, Scenario
 
 
 def run(

@@ -12,8 +12,8 @@ import pytest
 
 import fullpipe as fp
 from conftest import SIMULATED
-from fullpipe.ask import scenario
-from fullpipe.show.results import Results
+from fullpipe.report.results import Results
+from fullpipe.scenario import scenario
 
 FLOW_COLUMNS = {
     "time_s", "flow", "controller", "cwnd_segments", "ssthresh_segments", "pacing_bps", "inflight_segments",
@@ -133,7 +133,7 @@ def test_the_format_is_told_by_the_suffix_in_any_case(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", SIMULATED, ids=lambda path: path.stem)
 def test_every_shipped_scenario_resolves(path: Path) -> None:
-    from fullpipe.ask.scenario import from_file
+    from fullpipe.scenario.scenario import from_file
 
     assert from_file(path).alternatives
 
@@ -243,10 +243,10 @@ def test_loss_of_bursts_costs_less_than_loss_of_packets() -> None:
 
 
 def test_an_error_of_one_run_stops_the_rest() -> None:
-    from fullpipe.ask.scenario import Alternative
-    from fullpipe.engines import pool
-    from fullpipe.worlds import registry
-    from fullpipe.worlds.job import Job
+    from fullpipe.runs.engines import pool
+    from fullpipe.runs.worlds import registry
+    from fullpipe.runs.worlds.job import Job
+    from fullpipe.scenario.scenario import Alternative
 
     with pytest.raises(fp.ScenarioError):
         pool.run(registry.named("sim"), [Job(Alternative("broken", "{}"), seed) for seed in range(8)])
@@ -260,7 +260,7 @@ def test_notebooks_show_the_table(small: Results) -> None:
 
 def test_importing_costs_nothing() -> None:
     script = (
-        "import sys, fullpipe, fullpipe.cli, fullpipe.worlds._kernel_child;"
+        "import sys, fullpipe, fullpipe.cli.app, fullpipe.runs.worlds._kernel_child;"
         "heavy = {'polars', 'altair', 'vl_convert', 'numpy'} & set(sys.modules); assert not heavy, heavy"
     )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=600)

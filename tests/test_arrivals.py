@@ -15,7 +15,7 @@ import fullpipe as fp
 from conftest import command
 from fullpipe._native import RecordingError, ScenarioError
 from fullpipe.advisor import sources
-from fullpipe.ask.arrivals import flow_list, models, srpt, synthetic
+from fullpipe.scenario.flow_lists import flow_list, models, srpt, synthetic
 
 LIST = synthetic.draw(flows=20_000, seconds=20)
 SIZES = models.apply(LIST, models.COLLAPSED)["bytes"]

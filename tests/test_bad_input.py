@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 import without_rights
 from conftest import PATH, command
-from fullpipe import cli
-from fullpipe.commands import _common
+from fullpipe.cli import app as cli
+from fullpipe.cli import options
 
 SIM = ("--duration", "1 s", "--seeds", "1", "--json")
 
@@ -217,7 +217,7 @@ def test_without_permission_all_still_simulates_and_says_so(in_empty_folder: Pat
 
 
 def expect_one_sentence(code: int, stdout: str, stderr: str, field: str, given: str) -> None:
-    assert code == _common.MISTAKE, stdout + stderr
+    assert code == options.MISTAKE, stdout + stderr
     assert stdout == ""
     assert "Traceback" not in stderr
     assert len(stderr.strip().splitlines()) == 1, stderr
@@ -292,7 +292,7 @@ def test_only_regular_files_of_a_bounded_size_are_read(file: str, in_empty_folde
         ["flows", file, "--out", "flows.parquet"],
     ):
         done = command(*arguments)
-        assert (done.returncode, done.stdout) == (_common.MISTAKE, ""), arguments
+        assert (done.returncode, done.stdout) == (options.MISTAKE, ""), arguments
         assert len(done.stderr.splitlines()) == 1, done.stderr
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fullpipe.conformance.outside import registry
+from fullpipe.conformance.programs import registry
 
 SCRIPT = Path(__file__).resolve().parent.parent / "bench" / "programs_conform.py"
 

@@ -8,8 +8,8 @@ import pytest
 import fullpipe as fp
 from conftest import SCENARIOS, command
 from fullpipe._native import ScenarioError
-from fullpipe.ask import cellular
-from fullpipe.ask.scenario import from_document
+from fullpipe.scenario import cellular
+from fullpipe.scenario.scenario import from_document
 
 
 def rates_mbps(trace: list[int], window_ms: int) -> list[float]:

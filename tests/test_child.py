@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from fullpipe.worlds import child
+from fullpipe.runs.worlds import child
 
 # The program ignores the end of its input, and every signal that can be ignored.
 DEAF = 'trap "" HUP INT QUIT TERM PIPE; while :; do sleep 100; done'
 PARENT = """
 import subprocess, sys, threading
-from fullpipe.worlds import child
+from fullpipe.runs.worlds import child
 def start():
     child.start(["sh", "-c", sys.argv[1]], stdin=subprocess.PIPE)
     if len(sys.argv) > 2:  # Others that ended before are not mistaken for it.
@@ -49,7 +49,7 @@ def test_program_named_for_quic_ends_with_a_killed_parent(tmp_path: Path) -> Non
     program.chmod(0o755)
     code = """
 import sys
-from fullpipe.worlds import child, quic_program
+from fullpipe.runs.worlds import child, quic_program
 start = child.start
 def started(*arguments, **options):
     begun = start(*arguments, **options, pass_fds=[int(sys.argv[1])])
@@ -88,7 +88,7 @@ def test_interrupt_while_a_child_starts_leaves_none(then: str) -> None:
     code = """
 import os, signal, subprocess, sys, threading
 from fullpipe import __main__
-from fullpipe.worlds import child
+from fullpipe.runs.worlds import child
 signal.signal(signal.SIGINT, signal.default_int_handler)
 real, end_all, caught = subprocess.Popen, child.end_all, threading.Event()
 def interrupted(*arguments, **options):

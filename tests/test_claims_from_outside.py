@@ -1,4 +1,4 @@
-"""A claim outside Fullpipe: the example of python/fullpipe/studies/README.md, as it stands there."""
+"""A claim outside Fullpipe: the example of the README of fullpipe_studies, as it stands there."""
 
 import json
 import re
@@ -11,13 +11,14 @@ import pytest
 from typer.testing import CliRunner
 
 import fullpipe as fp
-from fullpipe import cli, studies
-from fullpipe.results.runs import Run
-from fullpipe.studies import catalogue
-from fullpipe.worlds import Stop, World, registry, sim
-from fullpipe.worlds.job import Job, Progress, ignore_progress
+import fullpipe_studies
+from fullpipe.cli import app as cli
+from fullpipe.measures.run import Run
+from fullpipe.runs.worlds import Stop, World, registry, sim
+from fullpipe.runs.worlds.job import Job, Progress, ignore_progress
+from fullpipe_studies import catalogue
 
-README = Path(str(studies.__file__)).parent / "README.md"
+README = Path(str(fullpipe_studies.__file__)).parent / "README.md"
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ def command(*arguments: str) -> tuple[int, str]:
 
 @pytest.mark.usefixtures("paper")
 def test_a_claim_from_outside_runs_as_ours_do() -> None:
-    studies.register("my_paper")
+    fullpipe_studies.register("my_paper")
     code, printed = command("study", "run", "my_paper.fills", "--quick", "--out", "here")
     assert code == 0, printed
     assert "reproduced" in printed
@@ -79,7 +80,7 @@ class Mirror(World):
 def test_a_claim_runs_in_a_world_that_it_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_registered", {"mirror": Mirror()})
     monkeypatch.setattr(registry, "load_installed", dict)
-    studies.register("my_paper")
+    fullpipe_studies.register("my_paper")
     for world in ("sim", "mirror"):
         arguments = ["my_paper.fills", "--quick", "--world", world, "--seeds", "1", "--out", "here"]
         code, printed = command("study", "run", *arguments)
@@ -107,12 +108,12 @@ def test_an_own_claim_runs_there_too(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("paper")
 def test_what_is_no_paper_is_an_error_at_once(paper: Path) -> None:
     with pytest.raises(ModuleNotFoundError):
-        studies.register("nothing_of_that_name")
+        fullpipe_studies.register("nothing_of_that_name")
     with pytest.raises(fp.ScenarioError, match="a name that no other paper has"):
-        studies.register("fullpipe.studies.queue16")
+        fullpipe_studies.register("fullpipe_studies.papers.queue16")
     (paper / "my_paper/fills.py").write_text('"""No method."""\nCLAIM = None\n', encoding="utf-8")
     with pytest.raises(ValueError, match="lacks Question, Method, Prediction"):
-        studies.register("my_paper")
+        fullpipe_studies.register("my_paper")
 
 
 @pytest.mark.usefixtures("paper")

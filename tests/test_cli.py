@@ -15,13 +15,13 @@ import pytest
 from typer.testing import CliRunner
 
 from conftest import PATH, command
-from fullpipe import cli
-from fullpipe.results.runs import Run
-from fullpipe.system import machine
-from fullpipe.system.words import minutes
-from fullpipe.worlds import registry, sim
-from fullpipe.worlds.job import Job, Progress, ignore_progress
-from fullpipe.worlds.world import Stop
+from fullpipe.cli import app as cli
+from fullpipe.measures.run import Run
+from fullpipe.runs import machine
+from fullpipe.runs.worlds import registry, sim
+from fullpipe.runs.worlds.job import Job, Progress, ignore_progress
+from fullpipe.runs.worlds.world import Stop
+from fullpipe.text import minutes
 
 TINY = (*PATH, "--duration", "1 s", "--seeds", "2")
 
@@ -287,7 +287,7 @@ def test_a_native_call_heeds_an_interrupt(prepare: str, in_empty_folder: Path) -
 # The thread that asked may end although the reading goes on: here for an hour, and heeding no signal.
 _PARQUET = """
 import hashlib, os, signal, threading
-from fullpipe.system import parquet
+from fullpipe.scenario import parquet
 
 class Slow:
     def read_parquet(self, path):
@@ -344,8 +344,8 @@ class Twin(sim.Simulator):
 
 # How long a run takes differs from machine to machine: here every run is worth a bar.
 _IMPATIENT = (
-    "from fullpipe import __main__; from fullpipe.show import watching; "
-    "watching.PATIENCE_S = 0.0; __main__.main()"
+    "from fullpipe import __main__; from fullpipe.cli import progress; "
+    "progress.PATIENCE_S = 0.0; __main__.main()"
 )
 
 
@@ -385,10 +385,10 @@ def test_a_defect_has_an_exit_code_of_its_own() -> None:
     """Python's own, 1, means that results differ."""
     script = (
         "import sys, types\n"
-        "broken = types.ModuleType('fullpipe.cli')\n"
+        "broken = types.ModuleType('fullpipe.cli.app')\n"
         "broken.app = lambda **_: 1 // 0\n"
-        "sys.modules['fullpipe.cli'] = broken\n"
-        "import fullpipe; fullpipe.cli = broken\n"
+        "sys.modules['fullpipe.cli.app'] = broken\n"
+        "import fullpipe.cli; fullpipe.cli.app = broken\n"
         "from fullpipe.__main__ import main; main()"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
@@ -398,3 +398,21 @@ def test_a_defect_has_an_exit_code_of_its_own() -> None:
 def test_an_absurd_width_of_the_terminal_does_not_hang() -> None:
     done = command("--help", COLUMNS="99999999")
     assert done.returncode == 0 and "compare" in done.stdout
+
+
+@pytest.mark.parametrize("words", [["study"], ["study", "run", "queue16.fig4", "--quick"]], ids=" ".join)
+def test_a_command_that_is_not_installed_says_how_to_install_it(words: list[str], tmp_path: Path) -> None:
+    """As where only the core is: no installed package offers any command."""
+    without = (
+        "from importlib import metadata\n"
+        "metadata.entry_points = lambda **_: ()\n"
+        "from fullpipe.__main__ import main\n"
+        "main()\n"
+    )
+    (tmp_path / "without.py").write_text(without, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, tmp_path / "without.py", *words], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.startswith("fullpipe: the command study is not installed; install the package")
+    assert len(done.stderr.splitlines()) == 1

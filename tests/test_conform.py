@@ -10,15 +10,16 @@ import pytest
 from typer.testing import CliRunner
 
 import fullpipe as fp
-from fullpipe import _native, cli
+from fullpipe import _native
+from fullpipe.cli import app as cli
 from fullpipe.conformance import pages, registry
 from fullpipe.conformance.case import Case, Criterion, Measured, NotReachedError
-from fullpipe.conformance.conformity import FAIL, NOT_APPLICABLE, PASS, Result
 from fullpipe.conformance.packet_logs import _job
+from fullpipe.conformance.results import FAIL, NOT_APPLICABLE, PASS, Result
 from fullpipe.conformance.run import conform
 from fullpipe.conformance.stage import Lab
-from fullpipe.engines import pool
-from fullpipe.worlds import registry as worlds
+from fullpipe.runs.engines import pool
+from fullpipe.runs.worlds import registry as worlds
 
 ROOT = Path(__file__).parent.parent
 # The draft's examples, A.1 to A.22.

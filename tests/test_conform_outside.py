@@ -12,17 +12,23 @@ from typer.testing import CliRunner
 
 import fullpipe as fp
 from conftest import answer_for_the_kernel, command
-from fullpipe import _native, cli
-from fullpipe.ask.scenario import from_document
-from fullpipe.conformance.conformity import NOT_APPLICABLE, NOT_JUDGED, PASS, Conformity
-from fullpipe.conformance.outside import registry
-from fullpipe.conformance.outside.case import LIKES, Course, OutsideCase, name_of
-from fullpipe.conformance.outside.courses import CHANGE_S, CLEAN, DEEP, OUTAGE_S
-from fullpipe.conformance.outside.run import Subject, conform_program, judge
-from fullpipe.conformance.outside.seen import NotJudgedError, Seen
-from fullpipe.results.runs import Run
-from fullpipe.system import machine
-from fullpipe.worlds import kernel
+from fullpipe import _native
+from fullpipe.cli import app as cli
+from fullpipe.conformance.conformity import Conformity
+from fullpipe.conformance.programs import registry
+from fullpipe.conformance.programs.case import LIKES, Course, OutsideCase, name_of
+from fullpipe.conformance.programs.packets import NotJudgedError, Seen
+from fullpipe.conformance.programs.phases import CHANGE_S, CLEAN, DEEP, OUTAGE_S
+from fullpipe.conformance.programs.run import Subject, conform_program, judge
+from fullpipe.conformance.results import (
+    NOT_APPLICABLE,
+    NOT_JUDGED,
+    PASS,
+)
+from fullpipe.measures.run import Run
+from fullpipe.runs import machine
+from fullpipe.runs.worlds import kernel
+from fullpipe.scenario.scenario import from_document
 
 STEP_S = 0.01
 WIRE_BYTES, PAYLOAD_BYTES = 1500, 1448

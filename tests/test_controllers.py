@@ -19,17 +19,17 @@ import pytest
 import fullpipe as fp
 from conftest import command
 from fullpipe import _native
-from fullpipe.ask import controllers, values
-from fullpipe.ask.controllers import Own
-from fullpipe.ask.scenario import from_document
-from fullpipe.engines.local import Local
-from fullpipe.engines.task import Task
 from fullpipe.errors import SweepError
-from fullpipe.sweeps import sweep
-from fullpipe.sweeps.memory import Memory
-from fullpipe.sweeps.store import Store, Stored
-from fullpipe.sweeps.sweep import carry_out
-from fullpipe.worlds.job import Job, jobs
+from fullpipe.runs import sweep
+from fullpipe.runs.engines.local import Local
+from fullpipe.runs.engines.task import Task
+from fullpipe.runs.memory import Memory
+from fullpipe.runs.store import Store, Stored
+from fullpipe.runs.sweep import carry_out
+from fullpipe.runs.worlds.job import Job, jobs
+from fullpipe.scenario import class_values, controllers
+from fullpipe.scenario.controllers import Own
+from fullpipe.scenario.scenario import from_document
 
 PATH = {"rate": "10 Mbit/s", "rtt": "20 ms"}
 SHORT = {"name": "short", "duration": "2 s", "path": PATH}
@@ -282,7 +282,7 @@ def test_only_the_simulator_runs_it() -> None:
 
 def test_a_cluster_refuses_it_before_anything_runs() -> None:
     pytest.importorskip("ray")
-    from fullpipe.engines.ray import Ray
+    from fullpipe.runs.engines.ray import Ray
 
     scenario = from_document(alone(Aimd))
     tasks = [Task("sim", job) for job in jobs(scenario.alternatives, [1])]
@@ -486,7 +486,7 @@ def test_the_address_of_a_factory_s_class_is_the_same_in_every_process() -> None
 
 def test_a_class_at_the_top_of_a_file_has_the_address_of_the_file() -> None:
     assert Own.of(Aimd).digest == Own.of(Aimd).digest
-    assert values.of_class(Aimd, fp.Controller, in_file=True) == ""
+    assert class_values.of_class(Aimd, fp.Controller, in_file=True) == ""
 
 
 def test_runs_of_a_class_with_a_value_that_cannot_be_hashed_are_not_stored(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from fullpipe.judge.differences import factor, points, relative
+from fullpipe.agreement.differences import factor, points, relative
 
 
 @pytest.mark.parametrize(

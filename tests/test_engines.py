@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from fullpipe._native import WorldError
-from fullpipe.ask import scenario
-from fullpipe.engines import Done, Ended, Failed
-from fullpipe.engines import local as engine_here
-from fullpipe.engines.local import Local
-from fullpipe.engines.single import Single
-from fullpipe.engines.task import Task
-from fullpipe.results.runs import Run
-from fullpipe.worlds import kernel, sim
-from fullpipe.worlds.job import Job
-from fullpipe.worlds.world import Stop, World
+from fullpipe.measures.run import Run
+from fullpipe.runs.engines import Done, Ended, Failed
+from fullpipe.runs.engines import local as engine_here
+from fullpipe.runs.engines.local import Local
+from fullpipe.runs.engines.single import Single
+from fullpipe.runs.engines.task import Task
+from fullpipe.runs.worlds import kernel, sim
+from fullpipe.runs.worlds.job import Job
+from fullpipe.runs.worlds.world import Stop, World
+from fullpipe.scenario import scenario
 from sweeping import job, tasks
 
 
@@ -70,7 +70,7 @@ def test_an_error_of_the_engine_itself_ends_the_sweep(monkeypatch: pytest.Monkey
     def broken(_task: Task, _stop: object) -> Ended:
         raise Odd
 
-    monkeypatch.setattr("fullpipe.engines.local._carry_out", broken)
+    monkeypatch.setattr("fullpipe.runs.engines.local._carry_out", broken)
     with pytest.raises(Odd):
         list(Local(cores=2).run(tasks(3)))
 
@@ -202,7 +202,7 @@ def test_closing_the_engine_ends_what_is_under_way(monkeypatch: pytest.MonkeyPat
                 time.sleep(0.01)
             raise KeyboardInterrupt
 
-        patch.setattr("fullpipe.engines.local.wait", interrupted)
+        patch.setattr("fullpipe.runs.engines.local.wait", interrupted)
         with pytest.raises(KeyboardInterrupt):
             next(running)
     assert sorted(ended) == [1, 2]

@@ -16,11 +16,12 @@ from typer.testing import CliRunner
 
 import fullpipe as fp
 from conftest import PATH, command
-from fullpipe import _native, cli
-from fullpipe.commands import _common
+from fullpipe import _native
+from fullpipe.cli import app as cli
+from fullpipe.cli import options as shared
 from fullpipe.errors import OutputError
-from fullpipe.results.runs import Run
-from fullpipe.worlds import logs, registry
+from fullpipe.measures.run import Run
+from fullpipe.runs.worlds import logs, registry
 
 ONE = {
     "name": "one",
@@ -407,7 +408,7 @@ def test_a_folder_that_cannot_be_written_is_a_sentence(option: str, in_empty_fol
         (" ", "no path"),
     ):
         done = CliRunner().invoke(cli.app, [*asked, option, given])
-        assert done.exit_code == _common.MISTAKE, done.stdout + done.stderr
+        assert done.exit_code == shared.MISTAKE, done.stdout + done.stderr
         assert why in " ".join(done.stderr.replace("│", " ").split()), done.stderr
         assert done.stdout == ""
     assert [one.name for one in in_empty_folder.iterdir()] == ["file"]

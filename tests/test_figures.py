@@ -10,10 +10,10 @@ from hypothesis import strategies as some
 
 import fullpipe as fp
 from conftest import SIMULATED
-from fullpipe.ask import path_facts
-from fullpipe.show.figures import FIGURES, drawable, drawings, save, theme
-from fullpipe.show.figures import prepare as p
-from fullpipe.show.results import Results
+from fullpipe.report.figures import FIGURES, drawable, drawings, save, theme
+from fullpipe.report.figures import prepare as p
+from fullpipe.report.results import Results
+from fullpipe.scenario import path_facts
 
 
 def flow(values: list[float], name: str = "a") -> pl.DataFrame:
@@ -263,8 +263,8 @@ def test_panels_with_different_names_share_one_set_of_colours() -> None:
 
 
 def test_heat_maps_and_trees_have_the_controllers_colours() -> None:
-    from fullpipe.studies.imc19 import _draw, _heat
-    from fullpipe.studies.imc19._tree import CLASSES
+    from fullpipe_studies.papers.imc19 import _draw, _heat
+    from fullpipe_studies.papers.imc19._tree import CLASSES
 
     assert {name: _draw._COLOUR[name] for name in CLASSES} == {
         "BBR": theme.CONTROLLER["bbr1"],
@@ -319,7 +319,7 @@ def test_captions_are_about_what_is_drawn(small: Results) -> None:
 
 
 def test_text_on_a_field_without_colour_follows_the_page() -> None:
-    from fullpipe.show.figures import grid, svg
+    from fullpipe.report.figures import grid, svg
 
     tiles = [grid.Tile("a", "a", "Goodput", 0.5, "+4", ""), grid.Tile("a", "a", "Share", None, "1 / 2", "")]
     drawn = svg.picture(grid.heat_map(tiles, ["Goodput", "Share"], ["sim", "kernel"]))

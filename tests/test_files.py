@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 import fullpipe as fp
+from fullpipe import files
 from fullpipe.errors import OutputError
-from fullpipe.results.runs import Run
-from fullpipe.show.results import Results
-from fullpipe.system import files
+from fullpipe.measures.run import Run
+from fullpipe.report.results import Results
 
 
 def names(folder: Path) -> list[str]:
@@ -298,7 +298,7 @@ def test_a_report_that_cannot_be_written_leaves_the_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     results = one_run()
-    monkeypatch.setattr("fullpipe.show.report.html", lambda *_: "x" * 10**7)
+    monkeypatch.setattr("fullpipe.report.report.html", lambda *_: "x" * 10**7)
     most = 10**6
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (most, before[1]))

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 WORLDS = {"FULLPIPE_SIM_BUILD": "fullpipe-sim", "FULLPIPE_KERNEL_BUILD": "fullpipe-kernel"}
-CONTROLLERS = "python/fullpipe/ask/controllers.py"
+CONTROLLERS = "python/fullpipe/scenario/controllers.py"
 SCENARIO = ROOT / "crates" / "scenario" / "src"
 # What of the scenario's crate no fingerprint covers: words, and what refuses specs. See crates/py/build.rs.
 WORDS = {"document", "elements", "quantity", "queue", "reader", "resolve", "said", "schema", "place"}

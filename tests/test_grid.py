@@ -12,16 +12,16 @@ from rich.console import Console
 
 import fullpipe as fp
 from conftest import SCENARIOS
-from fullpipe.ask.scenario import Alternative
-from fullpipe.engines.task import Task
-from fullpipe.judge import differences
-from fullpipe.judge.grid import compare, document, run, summary
-from fullpipe.judge.grid.document import Cell, Grid, load
-from fullpipe.results.measures import BY_NAME
-from fullpipe.results.statistics import estimate
-from fullpipe.show.grid import tables, write
-from fullpipe.sweeps.store import Place, Stored
-from fullpipe.worlds.job import Job
+from fullpipe.agreement import differences
+from fullpipe.agreement.grid import compare, document, run, summary
+from fullpipe.agreement.grid.document import Cell, Grid, load
+from fullpipe.measures.measures import BY_NAME
+from fullpipe.measures.statistics import estimate
+from fullpipe.report.grid import tables, write
+from fullpipe.runs.engines.task import Task
+from fullpipe.runs.store import Place, Stored
+from fullpipe.runs.worlds.job import Job
+from fullpipe.scenario.scenario import Alternative
 
 PATH = 'rate = "10 Mbit/s"\nrtt = "20 ms"\ncontroller = "reno"\n'
 CELL = '[[cells]]\nname = "a"\n' + PATH

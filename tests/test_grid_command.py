@@ -11,13 +11,14 @@ import pytest
 
 import fullpipe as fp
 from conftest import answer_for_the_kernel, command
-from fullpipe import _native, cli
-from fullpipe.commands import _common
-from fullpipe.results.measures import goodput_bps
-from fullpipe.results.runs import Run
-from fullpipe.show.grid import write
-from fullpipe.sweeps.store import Store
-from fullpipe.worlds import kernel
+from fullpipe import _native
+from fullpipe.cli import app as cli
+from fullpipe.cli import options
+from fullpipe.measures.measures import goodput_bps
+from fullpipe.measures.run import Run
+from fullpipe.report.grid import write
+from fullpipe.runs.store import Store
+from fullpipe.runs.worlds import kernel
 
 TWO = """
 [defaults]
@@ -184,7 +185,7 @@ def test_a_missed_target_ends_with_1(
         return run
 
     answer_for_the_kernel(monkeypatch, halved)
-    assert agree(str(tiny), *RUNS) == _common.DISAGREE
+    assert agree(str(tiny), *RUNS) == options.DISAGREE
     out = capsys.readouterr().out
     assert "MISSED" in out
     assert "+100.0%" in out
@@ -199,7 +200,7 @@ def test_doubted_runs_are_left_out_and_said(
         return run
 
     answer_for_the_kernel(monkeypatch, late)
-    assert agree(str(tiny), *RUNS, "--attempts", "2") == _common.DISAGREE
+    assert agree(str(tiny), *RUNS, "--attempts", "2") == options.DISAGREE
     out = capsys.readouterr().out
     assert "two: 2 of 2 kernel runs are untrustworthy after 2 attempts and left out; the first: it was" in out
     assert "Left out: 4 kernel runs. Without a kernel run that can be trusted: 2 cells." in out
@@ -225,7 +226,7 @@ def test_a_failed_run_is_told_with_the_command_that_repeats_it(
         return run
 
     answer_for_the_kernel(monkeypatch, fails_once)
-    assert agree(str(tiny), *RUNS) == _common.DISAGREE
+    assert agree(str(tiny), *RUNS) == options.DISAGREE
     out = capsys.readouterr().out
     assert "two, kernel, seed 2 failed: the machine sneezed; repeat it with: " in out
     assert "2 of 2 cells agree; 8 of 8 targets are met; 1 run failed." in out
@@ -246,7 +247,7 @@ def test_a_kernel_world_that_cannot_run_is_told_before_the_simulator_runs(
         raise _native.WorldError("no right to make namespaces; run as root")
 
     monkeypatch.setattr(kernel.Kernel, "run", refused)
-    assert agree(str(tiny), *RUNS) == _common.MISTAKE
+    assert agree(str(tiny), *RUNS) == options.MISTAKE
     assert "no right to make namespaces; run as root" in capsys.readouterr().err
     assert not Path("here/log.jsonl").exists()
 
@@ -254,7 +255,7 @@ def test_a_kernel_world_that_cannot_run_is_told_before_the_simulator_runs(
 @pytest.mark.usefixtures("no_kernel")
 def test_a_folder_that_another_sweep_works_in_is_left_as_it_is(tiny: Path) -> None:
     with Store(Path("here")).held():
-        assert agree(str(tiny), *RUNS) == _common.MISTAKE
+        assert agree(str(tiny), *RUNS) == options.MISTAKE
         assert [path.name for path in Path("here").iterdir()] == ["lock"]
 
 
@@ -290,7 +291,7 @@ def test_mistakes_are_one_sentence(
 ) -> None:
     with pytest.raises(SystemExit) as left:
         cli.app(arguments)
-    assert left.value.code == _common.MISTAKE
+    assert left.value.code == options.MISTAKE
     err = capsys.readouterr().err
     assert said in err
     assert len(err.splitlines()) == 1

@@ -14,7 +14,7 @@ from gymnasium.utils.env_checker import check_env  # noqa: E402
 from pettingzoo.test import parallel_api_test, parallel_seed_test  # noqa: E402
 
 import fullpipe as fp  # noqa: E402
-from fullpipe.gym import HISTORY, MEASURES, Outcome, PathEnv, SharedPathEnv, reward  # noqa: E402
+from fullpipe_gym import HISTORY, MEASURES, Outcome, PathEnv, SharedPathEnv, reward  # noqa: E402
 
 PATH = {"rate": "10 Mbit/s", "rtt": "40 ms", "buffer": "1 bdp"}
 

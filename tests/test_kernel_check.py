@@ -13,13 +13,13 @@ import pytest
 from rich.console import Console
 
 from conftest import command
-from fullpipe import cli
-from fullpipe.commands import _common
-from fullpipe.judge import doctor, emulator_check, trust
-from fullpipe.judge.emulator_check import Measured, Probe, RateVerdict
-from fullpipe.show import tables
-from fullpipe.show.figures import emulator
-from fullpipe.worlds import kernel
+from fullpipe.cli import app as cli
+from fullpipe.cli import options
+from fullpipe.report import tables
+from fullpipe.report.figures import emulator
+from fullpipe.runs import doctor
+from fullpipe.runs.worlds import kernel, kernel_check, kernel_trust
+from fullpipe.runs.worlds.kernel_check import Measured, Probe, RateVerdict
 
 LIGHT = Probe(100_000_000, "light", 1500, 5.0)
 HEAVY = replace(LIGHT, load="heavy")
@@ -177,10 +177,10 @@ def test_no_two_columns_of_the_emulator_have_one_name() -> None:
 
 
 def test_the_plan_covers_every_rate_and_keeps_its_time() -> None:
-    full, quick = emulator_check.plan(quick=False), emulator_check.plan(quick=True)
+    full, quick = kernel_check.plan(quick=False), kernel_check.plan(quick=True)
     assert [probe.rate_bps // 1_000_000 for probe in full[::2]] == [1, 10, 100, 500, 1000, 2000]
-    assert emulator_check.seconds(quick=False) < 120
-    assert emulator_check.seconds(quick=True) < 30
+    assert kernel_check.seconds(quick=False) < 120
+    assert kernel_check.seconds(quick=True) < 30
     for probe in full + quick:
         spec = probe.job().alternative.spec
         link = spec["forward"][0]
@@ -189,10 +189,10 @@ def test_the_plan_covers_every_rate_and_keeps_its_time() -> None:
         assert len(spec["forward"]) == (3 if probe.load == "light" else 2)
 
 
-def found(*true_bps: int, **more: Any) -> trust.Trust:
+def found(*true_bps: int, **more: Any) -> kernel_trust.Trust:
     checked = (1_000_000, 10_000_000, 100_000_000)
     said = {
-        "machine": trust.Machine.here(),
+        "machine": kernel_trust.Machine.here(),
         "when": "2026-01-02 03:04",
         "quick": False,
         "took_s": 70.0,
@@ -202,7 +202,7 @@ def found(*true_bps: int, **more: Any) -> trust.Trust:
         "true_bps": true_bps,
         "version": "0.1.0",
     }
-    return trust.Trust(**{**said, **more})
+    return kernel_trust.Trust(**{**said, **more})
 
 
 def test_trust_names_the_ranges_of_rates_that_were_true() -> None:
@@ -225,7 +225,7 @@ def test_trust_names_the_ranges_of_rates_that_were_true() -> None:
 
 def measured_here(monkeypatch: pytest.MonkeyPatch, *verdicts: RateVerdict) -> int:
     """The exit code of a check that measures this."""
-    monkeypatch.setattr(emulator_check, "run", lambda _plan, _watch: list(verdicts))
+    monkeypatch.setattr(kernel_check, "run", lambda _plan, _watch: list(verdicts))
     with pytest.raises(SystemExit) as left:
         cli.app(["kernel", "check"])
     assert isinstance(left.value.code, int)
@@ -238,17 +238,17 @@ def test_an_inaccurate_rate_ends_with_1_and_a_late_one_does_not(monkeypatch: pyt
     slow["late"]["p99_ns"] = 5_000_000
     halved = {**heavy(), "received_bps": 50e6}
     assert measured_here(monkeypatch, verdict(), verdict()) == 0
-    assert measured_here(monkeypatch, verdict(), verdict(None, halved)) == _common.DISAGREE
+    assert measured_here(monkeypatch, verdict(), verdict(None, halved)) == options.DISAGREE
     trusted = replace(HEAVY, rate_bps=10_000_000)
     ten = RateVerdict(Measured(trusted, light()), Measured(trusted, heavy()), ())
     assert measured_here(monkeypatch, verdict(slow), ten) == 0
-    assert measured_here(monkeypatch, verdict(slow)) == _common.DISAGREE
+    assert measured_here(monkeypatch, verdict(slow)) == options.DISAGREE
 
 
 def test_json_and_markdown_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as left:
         cli.app(["kernel", "check", "--json", "--markdown"])
-    assert left.value.code == _common.MISTAKE
+    assert left.value.code == options.MISTAKE
     said = "fullpipe: --json cannot be used with --markdown; leave out one of the two\n"
     assert capsys.readouterr().err == said
 
@@ -267,7 +267,7 @@ def said_by_doctor() -> doctor.Requirement:
 def test_doctor_says_what_the_last_check_found_and_when(cache: Path) -> None:
     assert "not measured: run `fullpipe kernel check`" in said_by_doctor().found
     found(1_000_000).keep()
-    assert trust.kept() == found(1_000_000)
+    assert kernel_trust.kept() == found(1_000_000)
     assert "trusted at 1 Mbit/s, but not at" in said_by_doctor().found
     assert "2026-01-02" in said_by_doctor().found
     found().keep()
@@ -280,22 +280,25 @@ def test_a_quick_check_does_not_replace_a_full_one_of_the_same_machine() -> None
     full, quick = found(1_000_000), found(quick=True)
     assert full.keep() is None
     assert quick.keep() == full
-    assert trust.kept() == full
-    for other in (replace(trust.Machine.here(), kernel="2.4.0"), replace(trust.Machine.here(), hz=7)):
+    assert kernel_trust.kept() == full
+    for other in (
+        replace(kernel_trust.Machine.here(), kernel="2.4.0"),
+        replace(kernel_trust.Machine.here(), hz=7),
+    ):
         found(1_000_000, machine=other).keep()
         quick.keep()
-        assert trust.kept() == quick
+        assert kernel_trust.kept() == quick
     found(1_000_000, version="0.0.1").keep()
     quick.keep()
-    assert trust.kept() == quick
+    assert kernel_trust.kept() == quick
     full.keep()
-    assert trust.kept() == full
+    assert kernel_trust.kept() == full
 
 
 def test_a_check_of_another_machine_does_not_count(cache: Path) -> None:
-    found(1_000_000, machine=replace(trust.Machine.here(), kernel="2.4.0")).keep()
+    found(1_000_000, machine=replace(kernel_trust.Machine.here(), kernel="2.4.0")).keep()
     assert "not measured since the machine changed (Linux 2.4.0" in said_by_doctor().found
-    found(1_000_000, machine=replace(trust.Machine.here(), cores=77)).keep()
+    found(1_000_000, machine=replace(kernel_trust.Machine.here(), cores=77)).keep()
     assert "77 cores, HZ" in said_by_doctor().found
 
 
@@ -320,7 +323,7 @@ DAMAGED = [
 def test_a_damaged_file_counts_as_none(cache: Path, text: str) -> None:
     cache.parent.mkdir()
     cache.write_text(text)
-    assert trust.kept() is None
+    assert kernel_trust.kept() is None
     assert "not measured" in said_by_doctor().found
 
 
@@ -329,17 +332,17 @@ def test_a_cache_that_is_no_file_or_no_text_or_not_there_does_no_harm(
 ) -> None:
     cache.mkdir(parents=True)
     found(1_000_000).keep()
-    assert trust.kept() is None
+    assert kernel_trust.kept() is None
     cache.rmdir()
     cache.write_bytes(b"\xff\xfe\x00")
-    assert trust.kept() is None
+    assert kernel_trust.kept() is None
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
     found(1_000_000).keep()
-    assert trust.kept() is None
+    assert kernel_trust.kept() is None
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
     monkeypatch.delenv("HOME")
     found(1_000_000).keep()
-    assert trust.kept() is None
+    assert kernel_trust.kept() is None
 
 
 def test_a_picture_the_measures_and_every_packet_are_written(tmp_path: Path) -> None:
@@ -380,7 +383,7 @@ def test_a_quick_check_measures_this_machine(tmp_path: Path) -> None:
         # What no machine excuses: nothing is early, twice or out of order.
         for probe in (slow, full):
             assert (probe["reordered"], probe["duplicated"], probe["damaged"]) == (0, 0, 0)
-            assert probe["late"]["min_ns"] >= -(probe["stamp_error_ns"] + emulator_check.EARLY_TOLERANCE_NS)
+            assert probe["late"]["min_ns"] >= -(probe["stamp_error_ns"] + kernel_check.EARLY_TOLERANCE_NS)
         if not any(slow["outside"].values()):
             assert slow["decisions"]["differently"] == 0
         assert 0 < full["received_bps"] < 1.05 * one["rate_bps"]

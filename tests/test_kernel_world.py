@@ -17,10 +17,10 @@ import pytest
 
 import fullpipe as fp
 from conftest import PATH, command
-from fullpipe.ask.scenario import Alternative, from_document
-from fullpipe.worlds import _kernel_child, kernel
-from fullpipe.worlds.job import Job, ignore_progress
-from fullpipe.worlds.world import Stop
+from fullpipe.runs.worlds import _kernel_child, kernel
+from fullpipe.runs.worlds.job import Job, ignore_progress
+from fullpipe.runs.worlds.world import Stop
+from fullpipe.scenario.scenario import Alternative, from_document
 
 JOB = Job(Alternative("x", '{"duration_ns": 1000000000}'), 1)
 TOKEN = "FULLPIPE_TEST_TOKEN"
@@ -95,7 +95,7 @@ def test_only_programs_have_a_deadline_which_grows_with_their_servers() -> None:
 
 def test_a_child_whose_parent_is_gone_ends_without_running() -> None:
     ended = subprocess.run(
-        [sys.executable, "-m", "fullpipe.worlds._kernel_child"],
+        [sys.executable, "-m", "fullpipe.runs.worlds._kernel_child"],
         stdin=subprocess.DEVNULL,
         timeout=30,
         check=False,
@@ -340,7 +340,7 @@ def test_a_command_behind_a_shell_reaches_its_server_after_a_round_trip() -> Non
 def test_the_doctor_examines_in_a_process_of_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """This process has several, and an ordinary user could not enter a user namespace in it."""
     from fullpipe import _native
-    from fullpipe.judge import doctor
+    from fullpipe.runs import doctor
 
     def refuse() -> str:
         raise AssertionError("the doctor examined the calling process")

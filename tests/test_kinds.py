@@ -7,7 +7,7 @@ import pytest
 
 from conftest import SCENARIOS, command
 from fullpipe import _native
-from fullpipe.ask.arrivals import flow_list, synthetic
+from fullpipe.scenario.flow_lists import flow_list, synthetic
 
 RECORDING = sorted((Path(__file__).parent / "recordings").glob("cubic-*.recording"))[0]
 # Of each kind: the file, what errors call it, and what takes it.
@@ -94,8 +94,8 @@ def test_endless_files_are_not_read(in_empty_folder: Path) -> None:
 READS = """
 import pathlib, sys
 from fullpipe import _native
-from fullpipe.judge import recordings
-from fullpipe.ask.arrivals import flow_list
+from fullpipe.conformance import recordings
+from fullpipe.scenario.flow_lists import flow_list
 read = {"flows": flow_list.read, "recording": recordings.read_recording}
 counts = {"table": 0, "sentence": 0}
 for path in sorted(pathlib.Path(sys.argv[1]).iterdir()):

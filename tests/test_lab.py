@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from fullpipe import cli
+from fullpipe.cli import app as cli
+from fullpipe.cli import lab_server as lab
+from fullpipe.cli.lab_server import Server
 from fullpipe.errors import ScenarioError
-from fullpipe.lab import server as lab
-from fullpipe.lab.server import Server
-from fullpipe.worlds import child
+from fullpipe.runs.worlds import child
 
 
 @pytest.fixture
@@ -286,7 +286,7 @@ def test_it_says_who_else_can_open_it(opened: list[str]) -> None:
 
 
 def test_an_interrupt_ends_it_without_complaint(site: Path) -> None:
-    begin = f"from fullpipe.lab import server; server.SITE = server.Path({str(site)!r})"
+    begin = f"from fullpipe.cli import lab_server as server; server.SITE = server.Path({str(site)!r})"
     process = subprocess.Popen(
         [
             sys.executable,

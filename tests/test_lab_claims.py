@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from fullpipe.ask import scenario
+from fullpipe.scenario import scenario
 
 LAB = Path(__file__).parents[1] / "lab"
 

@@ -13,11 +13,26 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 EXTRAS: dict[str, list[str]] = PROJECT["project"]["optional-dependencies"]
+# The packages beside the core, which install with the same lock files.
+BESIDE = [
+    tomllib.loads(one.read_text(encoding="utf-8")) for one in sorted(ROOT.glob("packages/*/pyproject.toml"))
+]
+# What each lock file is for, besides what builds the packages.
+EXTRA_OF = {"studies": "map", "dev": "dev"}
+# What the Makefile installs with it beside the core.
+INSTALLED = {
+    "studies": [one for one in BESIDE if one["project"]["name"] == "fullpipe-studies"],
+    "dev": BESIDE,
+}
 # Not those of packages that are unpacked below a build folder.
 LOCKS = [one for one in sorted(ROOT.glob("**/Cargo.lock")) if "target" not in one.parts]
 PIN = re.compile(
     r"^([\w.-]+)==([^\s;\\]+)( ; [^\\]+)? \\\n((?: +--hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", re.MULTILINE
 )
+
+
+def canonical(name: str) -> str:
+    return name.lower().replace("_", "-")
 
 
 def text(name: str) -> str:
@@ -29,10 +44,20 @@ def locked(name: str) -> dict[tuple[str, str], str]:
     return {(one[1].lower(), one[3] or ""): one[2] for one in PIN.finditer(text(name))}
 
 
+def built_with() -> list[str]:
+    """What builds the core and the packages beside it."""
+    return list(
+        dict.fromkeys(one for project in (PROJECT, *BESIDE) for one in project["build-system"]["requires"])
+    )
+
+
 def asked(name: str) -> list[Requirement]:
     """What a lock file must fit, with the extras of extras."""
-    found = [Requirement(one) for one in PROJECT["build-system"]["requires"]]
-    waiting = [] if name == "build" else [*PROJECT["project"]["dependencies"], f"fullpipe[{name}]"]
+    found = [Requirement(one) for one in built_with()]
+    waiting: list[str] = []
+    if name in EXTRA_OF:
+        waiting += [*PROJECT["project"]["dependencies"], f"fullpipe[{EXTRA_OF[name]}]"]
+        waiting += [one for project in INSTALLED[name] for one in project["project"]["dependencies"]]
     while waiting:
         one = Requirement(waiting.pop())
         if one.name == "fullpipe":
@@ -46,7 +71,7 @@ def asked(name: str) -> list[Requirement]:
 def test_lock_fits_the_metadata(name: str) -> None:
     versions = locked(name)
     for one in asked(name):
-        fitting = [version for (package, _), version in versions.items() if package == one.name.lower()]
+        fitting = [version for (package, _), version in versions.items() if package == canonical(one.name)]
         assert fitting and all(one.specifier.contains(version) for version in fitting), str(one)
 
 
@@ -63,7 +88,7 @@ def test_locks_have_the_same_versions() -> None:
 
 def test_build_requirements_are_those_of_the_metadata() -> None:
     lines = (ROOT / "requirements" / "build.in").read_text(encoding="utf-8").splitlines()
-    assert [one for one in lines if not one.startswith("#")] == PROJECT["build-system"]["requires"]
+    assert [one for one in lines if not one.startswith("#")] == built_with()
 
 
 @pytest.mark.parametrize("file", LOCKS, ids=lambda one: str(one.relative_to(ROOT)))

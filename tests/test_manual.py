@@ -9,8 +9,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from fullpipe import cli
-from fullpipe.commands import manual
+from fullpipe.cli import app as cli
+from fullpipe.cli.commands import manual
 
 
 def invoke(*words: str) -> str:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fullpipe import _native
-from fullpipe.ask.scenario import from_document
+from fullpipe.scenario.scenario import from_document
 
 SPEC = (
     from_document(

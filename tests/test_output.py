@@ -15,14 +15,14 @@ from typer.testing import CliRunner
 
 import fullpipe as fp
 from conftest import PATH, answer_for_the_kernel, command
-from fullpipe import _native, cli
-from fullpipe.commands import _common
-from fullpipe.judge import emulator_check, recordings
-from fullpipe.results.runs import Run
-from fullpipe.show.grid import write as grid_write
-from fullpipe.show.watched import Watched
-from fullpipe.system import files
-from fullpipe.worlds import kernel
+from fullpipe import _native, files
+from fullpipe.cli import app as cli
+from fullpipe.cli import options
+from fullpipe.cli.sweep_progress import Watched
+from fullpipe.conformance import recordings
+from fullpipe.measures.run import Run
+from fullpipe.report.grid import write as grid_write
+from fullpipe.runs.worlds import kernel, kernel_check
 
 SHORT = (*PATH, "--duration", "300 ms", "--seeds", "1")
 SCENARIO = 'duration = "300 ms"\n[path]\nrate = "5 Mbit/s"\nrtt = "10 ms"\n[[flows]]\ncontroller = "reno"\n'
@@ -42,12 +42,12 @@ def here(in_empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     answer_for_the_kernel(monkeypatch)
     recorded = recordings.Recording({"flows": [], "kernel": "", "calls": 0, "lost": 0}, b"x" * 1000)
     monkeypatch.setattr(recordings, "record", lambda *_, **__: recorded)
-    monkeypatch.setattr("fullpipe.show.tables.recording", lambda _: "recorded")
-    monkeypatch.setattr("fullpipe.show.tables.recording_total", lambda *_: "recorded")
-    monkeypatch.setattr("fullpipe.show.figures.emulator.figure", lambda *_: None)
-    monkeypatch.setattr(emulator_check, "run", lambda *_: [])
-    monkeypatch.setattr("fullpipe.show.tables.emulator", lambda _: "checked")
-    monkeypatch.setattr("fullpipe.show.tables.emulator_notes", lambda _: [])
+    monkeypatch.setattr("fullpipe.conformance.recording_tables.recording", lambda _: "recorded")
+    monkeypatch.setattr("fullpipe.conformance.recording_tables.recording_total", lambda *_: "recorded")
+    monkeypatch.setattr("fullpipe.report.figures.emulator.figure", lambda *_: None)
+    monkeypatch.setattr(kernel_check, "run", lambda *_: [])
+    monkeypatch.setattr("fullpipe.report.tables.emulator", lambda _: "checked")
+    monkeypatch.setattr("fullpipe.report.tables.emulator_notes", lambda _: [])
     monkeypatch.setenv("XDG_CACHE_HOME", str(in_empty_folder / "cache"))
     return in_empty_folder
 
@@ -77,7 +77,7 @@ COMMANDS = {
 @pytest.mark.parametrize("arguments", COMMANDS.values(), ids=COMMANDS)
 def test_a_disk_that_takes_nothing_is_a_sentence(arguments: tuple[str, ...]) -> None:
     done = CliRunner().invoke(cli.app, arguments)
-    assert done.exit_code == _common.MISTAKE, done.stdout + done.stderr
+    assert done.exit_code == options.MISTAKE, done.stdout + done.stderr
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith("fullpipe: cannot write new")
     assert "same command again" in last
@@ -95,7 +95,7 @@ def test_a_disk_that_takes_nothing_is_a_sentence(arguments: tuple[str, ...]) -> 
 def test_a_table_that_cannot_be_written_leaves_the_document() -> None:
     before = Path("table.md").read_text()
     done = CliRunner().invoke(cli.app, [*COMMANDS["agree --grid"], "--write-table", "table.md"])
-    assert done.exit_code == _common.MISTAKE
+    assert done.exit_code == options.MISTAKE
     assert Path("table.md").read_text() == before
 
 
@@ -115,7 +115,7 @@ def test_a_disk_that_is_really_full_keeps_what_fits(in_empty_folder: Path) -> No
     done = subprocess.run(
         [*enter, sys.executable, "-m", "fullpipe", *asked], capture_output=True, text=True, check=False
     )
-    assert done.returncode == _common.MISTAKE, done.stderr
+    assert done.returncode == options.MISTAKE, done.stderr
     assert "No space left on device; free about 1 MB on the disk of" in done.stderr
     assert "Traceback" not in done.stderr and "reno" in done.stdout
     number = int(done.stderr.split(" of 20 runs are in ")[0].split()[-1])
@@ -129,7 +129,7 @@ def test_a_disk_that_is_really_full_keeps_what_fits(in_empty_folder: Path) -> No
 def test_a_folder_that_is_removed_meanwhile_is_a_sentence(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Watched, "__call__", lambda *_: shutil.rmtree("new", ignore_errors=True))
     done = CliRunner().invoke(cli.app, COMMANDS[name])
-    assert done.exit_code == _common.MISTAKE, done.stdout + done.stderr
+    assert done.exit_code == options.MISTAKE, done.stdout + done.stderr
     last = done.stderr.strip().splitlines()[-1]
     assert "the folder new does not exist" in last and "are kept" not in last
 
@@ -159,10 +159,10 @@ def test_a_refused_command_leaves_no_folder(
         raise _native.WorldError("the kernel world cannot run here; ask root")
 
     monkeypatch.setattr(kernel.Kernel, "run", no_kernel)
-    monkeypatch.setattr(emulator_check, "run", no_kernel)
+    monkeypatch.setattr(kernel_check, "run", no_kernel)
     before = contents(here)
     done = CliRunner().invoke(cli.app, arguments)
-    assert done.exit_code == _common.MISTAKE, done.stdout + done.stderr
+    assert done.exit_code == options.MISTAKE, done.stdout + done.stderr
     assert contents(here) == before
 
 
@@ -200,7 +200,7 @@ def path_parameters() -> list[tuple[str, object]]:
 def test_every_parameter_that_is_a_path_is_read_alike() -> None:
     found = path_parameters()
     assert len(found) >= 16
-    assert [name for name, parser in found if parser is not _common.path] == []
+    assert [name for name, parser in found if parser is not options.path] == []
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_an_empty_path_is_an_error_that_names_the_option(
     before = contents(here)
     for given, said in (("", '"" is no path'), ("~nosuchuser/x", 'write "./~nosuchuser/x"')):
         done = CliRunner().invoke(cli.app, [*arguments, given])
-        assert done.exit_code == _common.MISTAKE
+        assert done.exit_code == options.MISTAKE
         assert option in done.stderr and said in done.stderr
         assert len(done.stderr.splitlines()) == 1
     assert contents(here) == before
@@ -253,7 +253,7 @@ def test_a_place_that_cannot_be_written_is_found_before_the_work(
     arguments: tuple[str, ...], said: str
 ) -> None:
     done = CliRunner().invoke(cli.app, arguments)
-    assert done.exit_code == _common.MISTAKE, done.stdout + done.stderr
+    assert done.exit_code == options.MISTAKE, done.stdout + done.stderr
     assert said in done.stderr and "Traceback" not in done.stderr and done.stdout == ""
 
 
@@ -275,7 +275,7 @@ def fullpipe(*arguments: str, **more: object) -> "subprocess.CompletedProcess[st
 def test_a_full_stdout_is_a_sentence(name: str) -> None:
     with Path("/dev/full").open("w") as full:
         done = fullpipe(name, stdout=full, stderr=subprocess.PIPE)
-    assert done.returncode == _common.MISTAKE
+    assert done.returncode == options.MISTAKE
     (line,) = done.stderr.splitlines()
     assert line.startswith("fullpipe: cannot write to stdout: No space left on device; ")
 
@@ -284,7 +284,7 @@ def test_a_full_stdout_is_a_sentence(name: str) -> None:
 def test_the_report_is_written_though_nobody_reads_the_table(full: bool, in_empty_folder: Path) -> None:
     with Path("/dev/full").open("w") if full else closed_pipe() as nobody:
         done = fullpipe("compare", "reno", *SHORT, "--out", "here", stdout=nobody, stderr=subprocess.PIPE)
-    assert done.returncode == (_common.MISTAKE if full else 0), done.stderr
+    assert done.returncode == (options.MISTAKE if full else 0), done.stderr
     assert done.stderr.splitlines()[0] == "Report: here/report.html"
     assert len(done.stderr.splitlines()) == (2 if full else 1)
     assert Path("here/report.html").is_file()
@@ -327,7 +327,7 @@ def test_an_input_is_not_overwritten(arguments: tuple[str, ...], in_empty_folder
     content = 'compare = ["bbr1"]\nduration = "1 s"\n[path]\nrate = "10 Mbit/s"\nrtt = "20 ms"\n'
     Path("in.file").write_text(content, encoding="utf-8")
     done = CliRunner().invoke(cli.app, list(arguments))
-    assert done.exit_code == _common.MISTAKE and "itself; name another file" in done.stderr
+    assert done.exit_code == options.MISTAKE and "itself; name another file" in done.stderr
     assert Path("in.file").read_text(encoding="utf-8") == content
 
 
@@ -337,7 +337,7 @@ def test_too_little_address_space_is_a_sentence(
     """The renderer would end the process."""
     monkeypatch.setattr(resource, "getrlimit", lambda _: (8_000_000_000, resource.RLIM_INFINITY))
     done = CliRunner().invoke(cli.app, ["compare", "cubic", *PATH, "--duration", "1 s", "--out", "here"])
-    assert done.exit_code == _common.MISTAKE and "address space" in done.stderr
+    assert done.exit_code == options.MISTAKE and "address space" in done.stderr
     assert list(Path("here", "runs").iterdir())
 
 
@@ -363,7 +363,7 @@ def test_results_of_two_commands_are_not_mixed(here: Path) -> None:
         ("kernel", "check"),
     ):
         code, said = ask(*other)
-        assert code == _common.MISTAKE, other
+        assert code == options.MISTAKE, other
         assert said == (
             'fullpipe: --out "same" holds results of the comparison of reno; name another folder'
         ), other
@@ -374,9 +374,9 @@ def test_results_of_two_commands_are_not_mixed(here: Path) -> None:
 def test_the_same_study_or_grid_may_use_its_folder_again(here: Path) -> None:
     for name in ("study run", "agree --grid"):
         for _ in range(2):
-            assert CliRunner().invoke(cli.app, COMMANDS[name]).exit_code in (0, _common.DISAGREE)
+            assert CliRunner().invoke(cli.app, COMMANDS[name]).exit_code in (0, options.DISAGREE)
         done = CliRunner().invoke(cli.app, COMMANDS["run"])
-        assert done.exit_code == _common.MISTAKE and "holds results of the " in done.stderr
+        assert done.exit_code == options.MISTAKE and "holds results of the " in done.stderr
         shutil.rmtree("new")
 
 
@@ -385,7 +385,7 @@ def test_runs_of_an_interrupted_study_are_not_mixed_with_others(here: Path) -> N
     for name in ("claims.json", "report.html"):
         Path("new", name).unlink()
     done = CliRunner().invoke(cli.app, COMMANDS["run"])
-    assert done.exit_code == _common.MISTAKE and "holds results of an unfinished study or grid" in done.stderr
+    assert done.exit_code == options.MISTAKE and "holds results of an unfinished study or grid" in done.stderr
     assert CliRunner().invoke(cli.app, COMMANDS["study run"]).exit_code == 0
 
 

@@ -1,9 +1,13 @@
-"""The crates that others can use (`make package`): what is in their packages, what their pages promise."""
+"""What others can use: crates (`make package`) with their pages, and Python packages beside the core."""
 
 import re
 import shutil
 import subprocess
+import sys
+import tomllib
+import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,3 +66,41 @@ def test_every_crate_says_its_oldest_rust() -> None:
     ]
     said = re.compile(r'^rust-version(?:\.workspace = true| = "[\d.]+")$', re.MULTILINE)
     assert not [one for one in manifests if not said.search(one.read_text(encoding="utf-8"))]
+
+
+BESIDE = sorted(one.parent for one in ROOT.glob("packages/*/pyproject.toml"))
+
+
+def project(folder: Path) -> dict[str, Any]:
+    """The metadata of a Python package."""
+    found = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
+    table: dict[str, Any] = found["project"]
+    return table
+
+
+@pytest.mark.parametrize("folder", BESIDE, ids=lambda folder: folder.name)
+def test_a_python_package_has_the_version_and_the_licences_of_the_core(folder: Path) -> None:
+    cargo = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))
+    version = cargo["workspace"]["package"]["version"]
+    about = project(folder)
+    assert about["version"] == version and f"fullpipe=={version}" in about["dependencies"]
+    for licence in ("LICENSE-MIT", "LICENSE-APACHE"):
+        assert (folder / licence).read_bytes() == (ROOT / licence).read_bytes()
+
+
+@pytest.mark.parametrize("folder", BESIDE, ids=lambda folder: folder.name)
+def test_a_wheel_has_every_file_of_its_package(folder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("flit_core", reason="needs flit_core, which builds the packages")
+    make = "import sys; from flit_core import buildapi; print(buildapi.build_wheel(sys.argv[1]))"
+    done = subprocess.run(
+        [sys.executable, "-c", make, tmp_path], cwd=folder, capture_output=True, text=True, check=True
+    )
+    module = folder / project(folder)["name"].replace("-", "_")
+    ours = {
+        one.relative_to(folder).as_posix()
+        for one in module.rglob("*")
+        if one.is_file() and one.suffix != ".pyc"
+    }
+    with zipfile.ZipFile(tmp_path / done.stdout.split()[-1]) as wheel:
+        names = set(wheel.namelist())
+    assert ours <= names

@@ -17,12 +17,12 @@ from typer.testing import CliRunner
 
 import fullpipe as fp
 from conftest import PATH, command
-from fullpipe import cli
-from fullpipe.ask import scenario
-from fullpipe.ask.programs import Program
-from fullpipe.results import measures
-from fullpipe.worlds import registry
-from fullpipe.worlds.world import refusal
+from fullpipe.cli import app as cli
+from fullpipe.measures import measures
+from fullpipe.runs.worlds import registry
+from fullpipe.runs.worlds.world import refusal
+from fullpipe.scenario import scenario
+from fullpipe.scenario.programs import Program
 from test_bad_input import expect_one_sentence, powerless
 
 # A server that reads all that comes, or sends as much as the client asks for; and their client.
@@ -203,7 +203,7 @@ def test_the_folder_of_a_comparison_has_the_names_of_its_programs(
         stems.append(stem)
         raise fp.WorldError("enough was seen")
 
-    monkeypatch.setattr("fullpipe.commands.compare.folder_for", folder_for)
+    monkeypatch.setattr("fullpipe.cli.commands.compare.folder_for", folder_for)
     programs = ("--program", "A=b /usr/bin/iperf3 -c {server}", "--server", "iperf3 -s -1")
     done = CliRunner().invoke(cli.app, ["compare", "reno", *programs, *PATH])
     assert "enough was seen" in done.output and stems == ["compare-reno-iperf3"]

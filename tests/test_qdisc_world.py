@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 import fullpipe as fp
-from fullpipe.ask import scenario
-from fullpipe.judge import doctor
-from fullpipe.worlds import registry
-from fullpipe.worlds.qdisc import WORLD
+from fullpipe.runs import doctor
+from fullpipe.runs.worlds import registry
+from fullpipe.runs.worlds.qdisc import WORLD
+from fullpipe.scenario import scenario
 
 
 def document(**path: Any) -> dict[str, Any]:
@@ -27,7 +27,7 @@ def test_it_is_found_by_name_and_left_out_of_all() -> None:
 
 
 def test_its_name_is_taken() -> None:
-    class Other(fp.worlds.World):
+    class Other(fp.runs.worlds.World):
         name = "qdisc"
 
         def build(self) -> str:

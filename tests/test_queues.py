@@ -10,12 +10,12 @@ from typer.testing import CliRunner
 
 import fullpipe as fp
 from conftest import PATH
-from fullpipe import cli
-from fullpipe.commands import _common
-from fullpipe.results.measures import columns
-from fullpipe.results.runs import Run
-from fullpipe.show import tables
-from fullpipe.show.figures.summary import figure
+from fullpipe.cli import app as cli
+from fullpipe.cli import options
+from fullpipe.measures.measures import columns
+from fullpipe.measures.run import Run
+from fullpipe.report import tables
+from fullpipe.report.figures.summary import figure
 
 ALL = {one["name"]: one for one in fp.queues()}
 NAMES = sorted(ALL)
@@ -59,14 +59,14 @@ def test_only_those_that_are_named_are_listed() -> None:
     listed = json.loads(invoke("controllers", "bbr3", "--json").stdout)
     assert [one["name"] for one in listed] == ["bbr3"]
     refused = invoke("controllers", "bbr3", "elephant")
-    assert refused.exit_code == _common.MISTAKE
+    assert refused.exit_code == options.MISTAKE
     assert 'controller: "elephant" cannot be used; expected one of reno, ' in refused.stderr
 
 
 def test_names_are_completed() -> None:
-    assert _common.complete_queues("") == [one["name"] for one in fp.queues()]
-    assert _common.complete_queues("fif") == ["fifo"]
-    assert _common.complete_queues("elephant") == []
+    assert options.complete_queues("") == [one["name"] for one in fp.queues()]
+    assert options.complete_queues("fif") == ["fifo"]
+    assert options.complete_queues("elephant") == []
 
 
 def test_the_schema_has_the_key() -> None:
@@ -179,7 +179,7 @@ def test_hostile_settings_are_one_short_sentence() -> None:
 
 
 def test_a_grid_varies_the_queue(tmp_path: Path) -> None:
-    from fullpipe.judge.grid import document
+    from fullpipe.agreement.grid import document
 
     file = tmp_path / "queues.toml"
     cell = 'controller = "reno"\nrate = "10 Mbit/s"\nrtt = "20 ms"\nduration = "1 s"\n'

@@ -10,8 +10,8 @@ import pytest
 
 import fullpipe as fp
 from fullpipe import api
-from fullpipe.conformance.conformity import FAIL, NOT_APPLICABLE, PASS
-from fullpipe.worlds import quic_program
+from fullpipe.conformance.results import FAIL, NOT_APPLICABLE, PASS
+from fullpipe.runs.worlds import quic_program
 
 ROOT = Path(__file__).parent.parent
 EXAMPLE = ROOT / "examples" / "quic-controller"

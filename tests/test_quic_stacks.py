@@ -16,12 +16,13 @@ from typer.testing import CliRunner
 import fullpipe as fp
 import quic_tables
 from conftest import command
-from fullpipe import api, cli
-from fullpipe.conformance.conformity import NOT_APPLICABLE, PASS
+from fullpipe import api
+from fullpipe.cli import app as cli
+from fullpipe.conformance.results import NOT_APPLICABLE, PASS
 from fullpipe.errors import OutputError
-from fullpipe.results.runs import Run
-from fullpipe.show.figures import theme
-from fullpipe.worlds import quic, quic_program, registry
+from fullpipe.measures.run import Run
+from fullpipe.report.figures import theme
+from fullpipe.runs.worlds import quic, quic_program, registry
 from test_bad_input import powerless
 
 ROOT = Path(__file__).parent.parent

@@ -8,7 +8,13 @@ import pytest
 
 from fullpipe import api
 from fullpipe.conformance import registry
-from fullpipe.conformance.conformity import FAIL, PASS, Check, Conformity, Result
+from fullpipe.conformance.conformity import Conformity
+from fullpipe.conformance.results import (
+    FAIL,
+    PASS,
+    Check,
+    Result,
+)
 from quic_tables import PAGE, ROOT, SCENARIOS, bench, between_markers, cells, column
 
 FAILS = re.compile(r"\[\*\*fail\*\*\]\((?P<link>[^)]+)\): (?P<measured>[^(]+?)(?: \((?P<criterion>.+)\))?$")

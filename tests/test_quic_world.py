@@ -22,19 +22,25 @@ import pytest
 from typer.testing import CliRunner
 
 import fullpipe as fp
-from fullpipe import api, cli
-from fullpipe.conformance import beds, minimal
+from fullpipe import api
+from fullpipe.cli import app as cli
+from fullpipe.conformance import minimal, runners
 from fullpipe.conformance import registry as cases
 from fullpipe.conformance.case import Case, Criterion, Measured
-from fullpipe.conformance.conformity import FAIL, NOT_APPLICABLE, Conformity, Result
+from fullpipe.conformance.conformity import Conformity
+from fullpipe.conformance.results import (
+    FAIL,
+    NOT_APPLICABLE,
+    Result,
+)
 from fullpipe.conformance.stage import Lab
-from fullpipe.engines import Failed
-from fullpipe.engines.local import Local
-from fullpipe.engines.task import Task
-from fullpipe.judge import doctor
-from fullpipe.worlds import Stop, child, quic, quic_program, registry
-from fullpipe.worlds.job import Job
-from fullpipe.worlds.logs import Logs
+from fullpipe.runs import doctor
+from fullpipe.runs.engines import Failed
+from fullpipe.runs.engines.local import Local
+from fullpipe.runs.engines.task import Task
+from fullpipe.runs.worlds import Stop, child, quic, quic_program, registry
+from fullpipe.runs.worlds.job import Job
+from fullpipe.runs.worlds.logs import Logs
 
 ABOUT = {"protocol": 1, "build": "x", "stacks": []}
 STAND_IN = Path(__file__).parent / "quic_stand_in.py"
@@ -330,8 +336,8 @@ def test_lists_have_the_controllers_inside_the_stacks() -> None:
 
 @pytest.mark.usefixtures("there")
 def test_the_doctor_has_the_stacks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fullpipe.worlds.kernel.doctor", list)
-    monkeypatch.setattr("fullpipe.worlds.kernel.qdisc_doctor", list)
+    monkeypatch.setattr("fullpipe.runs.worlds.kernel.doctor", list)
+    monkeypatch.setattr("fullpipe.runs.worlds.kernel.qdisc_doctor", list)
     (found,) = [one for one in doctor.requirements() if one.name == "stacks"]
     assert found.group == "QUIC world" and found.ok
 
@@ -403,7 +409,7 @@ def test_a_record_that_only_looks_like_one_is_a_sentence(
 def test_a_played_record_is_checked_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quic_program.Talk, "record", lambda *_: ("{}", b"PAR1PAR1", b"PAR1PAR1"))
     with pytest.raises(fp.WorldError, match=r"answered with summary\['provenance'\] = None"):
-        beds.OverQuic({**DOCUMENT, "flows": [{"controller": "noq:bbr3"}]}, 1).record()
+        runners.OverQuic({**DOCUMENT, "flows": [{"controller": "noq:bbr3"}]}, 1).record()
 
 
 @pytest.mark.parametrize("how", ["about", "protocol", "names", "refusal", "message", "end", "reason"])

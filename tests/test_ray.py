@@ -15,18 +15,18 @@ from typing import Any
 import pytest
 
 from fullpipe import _native
-from fullpipe.ask import scenario
-from fullpipe.engines import Done, Failed
-from fullpipe.engines.local import Local
-from fullpipe.engines.task import Task
 from fullpipe.errors import SweepError
-from fullpipe.sweeps.store import Store
-from fullpipe.sweeps.sweep import carry_out
-from fullpipe.worlds.job import Job
+from fullpipe.runs.engines import Done, Failed
+from fullpipe.runs.engines.local import Local
+from fullpipe.runs.engines.task import Task
+from fullpipe.runs.store import Store
+from fullpipe.runs.sweep import carry_out
+from fullpipe.runs.worlds.job import Job
+from fullpipe.scenario import scenario
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'ray>=2.48'")
 
-from fullpipe.engines import ray as clusters
+from fullpipe.runs.engines import ray as clusters
 
 # Ray leaves files and sockets to the end of the process.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
@@ -139,7 +139,7 @@ def test_a_task_that_kills_its_workers_fails_alone(tmp_path: Path, monkeypatch: 
     def deadly(builds: dict[str, str], asked: list[tuple[str, str, int]]) -> list[Any]:
         if any(seed == 7 for _, _, seed in asked):
             os._exit(1)
-        from fullpipe.engines import ray as there
+        from fullpipe.runs.engines import ray as there
 
         return there._simulate(builds, asked)
 

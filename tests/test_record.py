@@ -21,10 +21,9 @@ from typer.testing import CliRunner
 
 import fullpipe as fp
 from conftest import PATH, command
-from fullpipe import cli
-from fullpipe.commands import _common
-from fullpipe.judge import recordings
-from fullpipe.show import tables
+from fullpipe.cli import app as cli
+from fullpipe.cli import options
+from fullpipe.conformance import recording_tables, recordings
 from test_bad_input import expect_one_sentence, powerless
 
 # Where one of these is said, the machine is not made for it. Anything else that is said is a fault of ours.
@@ -177,7 +176,7 @@ def test_a_difference_is_shown_with_both_states(as_json: bool, monkeypatch: pyte
     monkeypatch.setattr(recordings, "replay", lambda path: DIFFERENT)
     arguments = ["replay", "x.recording", *(["--json"] if as_json else [])]
     done = CliRunner().invoke(cli.app, arguments)
-    assert done.exit_code == _common.DISAGREE
+    assert done.exit_code == options.DISAGREE
     if as_json:
         assert json.loads(done.stdout) == [DIFFERENT]
         return
@@ -204,7 +203,7 @@ def incomplete(folder: Path, *, missed: int) -> Path:
 def test_a_recording_with_missed_calls_is_incomplete(as_json: bool, tmp_path: Path) -> None:
     trace = incomplete(tmp_path, missed=7)
     done = CliRunner().invoke(cli.app, ["replay", str(trace), *(["--json"] if as_json else [])])
-    assert done.exit_code == _common.DISAGREE
+    assert done.exit_code == options.DISAGREE
     if as_json:
         (report,) = json.loads(done.stdout)
         assert (report["missed_calls"], report["whole"], report["agrees"]) == (7, False, False)
@@ -222,7 +221,7 @@ def test_a_recording_that_missed_none_is_complete(tmp_path: Path) -> None:
 @pytest.mark.parametrize("missed", [0, 1234])
 def test_recording_warns_of_missed_calls(missed: int) -> None:
     summary = {"calls": 5000, "lost": 0, "missed_calls": missed}
-    text = tables.recording_total(recordings.Recording(summary, b"1234"), Path("x.recording"))
+    text = recording_tables.recording_total(recordings.Recording(summary, b"1234"), Path("x.recording"))
     assert text.splitlines()[0] == f"x.recording: 5,000 calls, 0 lost, {missed} missed, 4 bytes"
     assert ("warning: the kernel skipped at least 1,234 calls" in text) is (missed > 0)
 
@@ -298,7 +297,7 @@ def test_what_is_no_recording_is_one_sentence(kind: str, in_empty_folder: Path) 
     elif kind == "other Parquet":
         pl.DataFrame({"flow": [1]}).write_parquet(path)
     done = CliRunner().invoke(cli.app, ["replay", str(path)])
-    assert done.exit_code == _common.MISTAKE
+    assert done.exit_code == options.MISTAKE
     assert done.stdout == ""
     assert len(done.stderr.strip().splitlines()) == 1
     assert done.stderr.startswith("fullpipe: ")

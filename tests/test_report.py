@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 import fullpipe as fp
-from fullpipe.show.figures import svg
-from fullpipe.show.results import Results
+from fullpipe.report.figures import svg
+from fullpipe.report.results import Results
 
 LIMIT_BYTES = 5_000_000
 
@@ -97,7 +97,7 @@ def test_it_opens_with_the_path_and_the_answer(page: str) -> None:
 
 
 def test_doubts_and_what_did_not_run_are_said(small: Results) -> None:
-    from fullpipe.show.report import html
+    from fullpipe.report.report import html
 
     first = small.runs[0]
     late = {"packets": 10, "p50_ns": 9_000, "p99_ns": 70_000, "p999_ns": 90_000, "max_ns": 3_000_000}
@@ -149,7 +149,7 @@ def test_labels_cannot_break_the_page(small: Results, tmp_path: Path) -> None:
 
 def test_flows_that_share_a_path_are_listed() -> None:
     import fullpipe as fp
-    from fullpipe.show.report import html
+    from fullpipe.report.report import html
 
     path = {"rate": "5 Mbit/s", "rtt": "10 ms"}
     flows = [{"controller": "bbr1", "label": "first"}, {"controller": "cubic", "label": "second"}]
@@ -197,8 +197,8 @@ def test_figures_can_be_zoomed_with_the_keyboard(page: str) -> None:
 
 
 def test_provenance_has_command_date_and_version(small: Results, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fullpipe.show.report import html
-    from fullpipe.system import provenance
+    from fullpipe.report import provenance
+    from fullpipe.report.report import html
 
     monkeypatch.setattr(provenance, "_command", None)
     assert "called from Python" in html(small, [])
@@ -210,8 +210,8 @@ def test_provenance_has_command_date_and_version(small: Results, monkeypatch: py
 
 
 def test_the_command_line_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    from fullpipe import cli
-    from fullpipe.system import provenance
+    from fullpipe.cli import app as cli
+    from fullpipe.report import provenance
 
     monkeypatch.setattr(provenance, "_command", None)
     cli.app(["--version"], standalone_mode=False)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import fullpipe as fp
-from fullpipe.results.runs import Run
+from fullpipe.measures.run import Run
 
 PATH = {"rate": "20 Mbit/s", "rtt": "40 ms", "buffer": "1 bdp"}
 LONG = {"rate": "100 Mbit/s", "rtt": "100 ms", "buffer": "1 bdp"}

@@ -1,6 +1,7 @@
 """Python's rooms: each imports only from earlier ones, also inside functions and for types."""
 
 import ast
+import re
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent / "python" / "fullpipe"
@@ -9,22 +10,18 @@ PACKAGE = Path(__file__).parent.parent / "python" / "fullpipe"
 ROOMS = (
     "text",
     "errors",
-    "system",
-    "ask",
-    "results",
-    "worlds",
-    "engines",
-    "sweeps",
-    "judge",
-    "show",
-    "studies",
+    "plugins",
+    "files",
+    "reading",
+    "scenario",
+    "measures",
+    "runs",
+    "agreement",
+    "report",
     "api",
     "simulation",
     "conformance",
     "advisor",
-    "gym",
-    "lab",
-    "commands",
     "cli",
     "__main__",
 )
@@ -78,3 +75,48 @@ def test_no_room_below_the_interface_uses_the_package_itself() -> None:
         if other and room(other) not in ROOMS and other not in allowed and not other.startswith("_native.")
     ]
     assert not outside, "\n".join(outside)
+
+
+def test_the_core_does_not_know_the_packages_beside_it() -> None:
+    """It finds what they offer by entry points. One sentence tells how to install what is missing."""
+    name = re.compile(r"fullpipe[_-](?:studies|gym)")
+    naming = [
+        f"{path.relative_to(PACKAGE)}: {line.strip()}"
+        for path in sorted(PACKAGE.parent.rglob("*"))
+        if path.is_file() and path.suffix in {".py", ".pyi", ".md", ".html", ".css", ".toml"}
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if name.search(line)
+    ]
+    assert len(naming) == 1 and "not installed; install the package" in naming[0], naming
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """Also not within functions or for types. Packages beside the core are looked at with it."""
+    roots = [PACKAGE.parent, *sorted((PACKAGE.parent.parent / "packages").iterdir())]
+    found = {
+        ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): path
+        for root in roots
+        for path in sorted(root.rglob("*.py"))
+    }
+    graph = {name: arrows(path, set(found)) - {name} for name, path in found.items()}
+    while leaves := {name for name, others in graph.items() if not others & graph.keys()}:
+        graph = {name: others for name, others in graph.items() if name not in leaves}
+    # Of what is left, what only leads to a circle is no part of one.
+    while starts := graph.keys() - set().union(*graph.values()):
+        graph = {name: others for name, others in graph.items() if name not in starts}
+    assert not graph, "\n".join(
+        f"{name} -> {sorted(others & graph.keys())}" for name, others in graph.items()
+    )
+
+
+def arrows(path: Path, known: set[str]) -> set[str]:
+    """The modules that a file imports, of those that are known."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            for one in node.names:
+                full = f"{node.module}.{one.name}"
+                found.add(full if full in known else node.module)
+        elif isinstance(node, ast.Import):
+            found |= {one.name for one in node.names}
+    return found & known

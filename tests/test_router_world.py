@@ -8,9 +8,9 @@ import pytest
 
 import fullpipe as fp
 from conftest import SCENARIOS
-from fullpipe.ask import scenario
-from fullpipe.judge.grid import document as grid
-from fullpipe.worlds import registry
+from fullpipe.agreement.grid import document as grid
+from fullpipe.runs.worlds import registry
+from fullpipe.scenario import scenario
 
 
 def document(

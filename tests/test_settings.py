@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from fullpipe import ScenarioError, _native, schema
-from fullpipe.ask.scenario import Scenario, from_document
+from fullpipe.scenario.scenario import Scenario, from_document
 
 # Values that differ from the default, by the end of a setting's place; the longest end counts.
 VALUES: dict[str, list[Any]] = {

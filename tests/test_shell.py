@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from conftest import command
-from fullpipe import cli
+from fullpipe.cli import app as cli
 
 PATH = ("--rate", "10 Mbit/s", "--rtt", "100 ms")
 PROMPT = Path(cli.__file__).parent / "commands" / "prompt"
@@ -492,7 +492,7 @@ def test_an_interrupt_before_the_shell_has_started_ends_it() -> None:
         "import os, signal, sys\n"
         "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})\n"
         "os.kill(os.getpid(), signal.SIGINT)\n"
-        "os.execv(sys.executable, [sys.executable, '-m', 'fullpipe.worlds._shell_child', '{}'])\n"
+        "os.execv(sys.executable, [sys.executable, '-m', 'fullpipe.runs.worlds._shell_child', '{}'])\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "fullpipe: interrupted\n")

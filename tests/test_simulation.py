@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import fullpipe as fp
-from fullpipe.results.runs import Run
+from fullpipe.measures.run import Run
 
 DOCUMENT = {
     "name": "small",

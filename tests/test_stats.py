@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from fullpipe.results.statistics import (
+from fullpipe.measures.statistics import (
     estimate,
     geometric,
     median,

@@ -13,18 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from fullpipe import _native
-from fullpipe.engines import Done
-from fullpipe.engines.local import Local
-from fullpipe.engines.task import Task
+from fullpipe import _native, files
 from fullpipe.errors import OutputError, SweepError
-from fullpipe.results.runs import Run
-from fullpipe.sweeps import pack
-from fullpipe.sweeps.store import Place, Store, Stored
-from fullpipe.sweeps.sweep import carry_out
-from fullpipe.system import files
-from fullpipe.worlds import sim
-from fullpipe.worlds.world import Stop
+from fullpipe.measures.run import Run
+from fullpipe.runs import pack
+from fullpipe.runs.engines import Done
+from fullpipe.runs.engines.local import Local
+from fullpipe.runs.engines.task import Task
+from fullpipe.runs.store import Place, Store, Stored
+from fullpipe.runs.sweep import carry_out
+from fullpipe.runs.worlds import sim
+from fullpipe.runs.worlds.world import Stop
 from sweeping import Scripted, damage, flipped_bits, job, names, tasks, write_old
 
 # Addresses.

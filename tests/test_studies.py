@@ -9,16 +9,27 @@ from typing import Any
 import polars as pl
 import pytest
 
-from fullpipe.engines import Done, Ended
-from fullpipe.engines.task import Task
 from fullpipe.errors import ScenarioError
-from fullpipe.studies import catalogue, run, write
-from fullpipe.studies.catalogue import Built, Listed
-from fullpipe.studies.checks import Outcome
-from fullpipe.studies.claim import Check, Data, Finding, Grid, Over, Size, Verdict, more, own, within
-from fullpipe.sweeps.store import Store
-from fullpipe.worlds import sim
-from fullpipe.worlds.world import Stop
+from fullpipe.runs.engines import Done, Ended
+from fullpipe.runs.engines.task import Task
+from fullpipe.runs.store import Store
+from fullpipe.runs.worlds import sim
+from fullpipe.runs.worlds.world import Stop
+from fullpipe_studies import catalogue, run, write
+from fullpipe_studies.catalogue import Built, Listed
+from fullpipe_studies.checks import Outcome
+from fullpipe_studies.claim import (
+    Check,
+    Data,
+    Finding,
+    Grid,
+    Over,
+    Size,
+    Verdict,
+    more,
+    own,
+    within,
+)
 
 CLAIMS = catalogue.find(["all"])
 IDS = [one.id for one in CLAIMS]

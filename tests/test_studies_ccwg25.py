@@ -11,14 +11,14 @@ import pytest
 
 import fullpipe as fp
 import judging
-from fullpipe.ask.arrivals import flow_list, models
-from fullpipe.studies import catalogue, sharing, write
-from fullpipe.studies import run as running
-from fullpipe.studies.catalogue import Built
-from fullpipe.studies.ccwg25 import _arrivals, _path, latecomer
-from fullpipe.studies.claim import Check, Data, Finding, Size, Trial, Verdict, within
-from fullpipe.studies.run import Plan
-from fullpipe.sweeps.store import Store
+from fullpipe.runs.store import Store
+from fullpipe.scenario.flow_lists import flow_list, models
+from fullpipe_studies import catalogue, sharing, write
+from fullpipe_studies import run as running
+from fullpipe_studies.catalogue import Built
+from fullpipe_studies.claim import Check, Data, Finding, Size, Trial, Verdict, within
+from fullpipe_studies.papers.ccwg25 import _arrivals, _path, latecomer
+from fullpipe_studies.run import Plan
 
 CLAIMS = list(catalogue.study("ccwg25").claims)
 BBR3 = "bbr3"

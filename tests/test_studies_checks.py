@@ -8,9 +8,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from fullpipe.studies import catalogue, page, run, tables
-from fullpipe.studies.checks import Limits, Outcome, fewest_for
-from fullpipe.studies.claim import (
+from fullpipe.runs.store import Store
+from fullpipe_studies import catalogue, page, run, tables
+from fullpipe_studies.checks import Limits, Outcome, fewest_for
+from fullpipe_studies.claim import (
     Check,
     Claim,
     Data,
@@ -30,8 +31,7 @@ from fullpipe.studies.claim import (
     share,
     within,
 )
-from fullpipe.studies.write import finding
-from fullpipe.sweeps.store import Store
+from fullpipe_studies.write import finding
 
 MET, MISSED, UNDECIDED = Outcome.MET, Outcome.MISSED, Outcome.UNDECIDED
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from conftest import command
-from fullpipe.studies import catalogue, gallery, write
-from fullpipe.studies.document import Line
+from fullpipe_studies import catalogue, gallery, write
+from fullpipe_studies.document import Line
 
 
 def test_the_command_lists_runs_and_writes_the_table(in_empty_folder: Path) -> None:

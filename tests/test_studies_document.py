@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from fullpipe.show.figures import theme
-from fullpipe.studies import catalogue, document, gallery
-from fullpipe.studies.claim import DECIDED
-from fullpipe.studies.document import Change, Line
-from fullpipe.system.words import capitalised
+from fullpipe.report.figures import theme
+from fullpipe.text import capitalised
+from fullpipe_studies import catalogue, document, gallery
+from fullpipe_studies.claim import DECIDED
+from fullpipe_studies.document import Change, Line
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 

@@ -3,7 +3,7 @@
 import pytest
 
 import judging
-from fullpipe.studies.claim import Verdict
+from fullpipe_studies.claim import Verdict
 from judging import Ideal, Measured, Wrong
 
 

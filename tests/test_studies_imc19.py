@@ -16,15 +16,16 @@ import judging
 from conftest import SCENARIOS
 from fullpipe import api
 from fullpipe._native import ScenarioError
-from fullpipe.ask.scenario import from_document
-from fullpipe.show.figures import theme
-from fullpipe.show.figures import tree as tree_figure
-from fullpipe.studies import catalogue, deliveries
-from fullpipe.studies import run as running
-from fullpipe.studies.catalogue import Built
-from fullpipe.studies.checks import Outcome
-from fullpipe.studies.claim import Check, Data, Finding, Over, Size, Trial, Verdict, more
-from fullpipe.studies.imc19 import (
+from fullpipe.report.figures import theme
+from fullpipe.report.figures import tree as tree_figure
+from fullpipe.runs.store import Store
+from fullpipe.scenario.scenario import from_document
+from fullpipe_studies import catalogue, deliveries
+from fullpipe_studies import run as running
+from fullpipe_studies.catalogue import Built
+from fullpipe_studies.checks import Outcome
+from fullpipe_studies.claim import Check, Data, Finding, Over, Size, Trial, Verdict, more
+from fullpipe_studies.papers.imc19 import (
     _draw,
     _grid,
     _heat,
@@ -36,8 +37,7 @@ from fullpipe.studies.imc19 import (
     _tree,
     fig4,
 )
-from fullpipe.studies.run import Plan, Result
-from fullpipe.sweeps.store import Store
+from fullpipe_studies.run import Plan, Result
 
 CLAIMS = [claim for name in ("imc19", "rebbr") for claim in catalogue.study(name).claims]
 every_claim = pytest.mark.parametrize("built", CLAIMS, ids=lambda built: built.id)

@@ -3,7 +3,7 @@
 import pytest
 
 import judging
-from fullpipe.studies.claim import Size, Verdict
+from fullpipe_studies.claim import Size, Verdict
 from judging import Ideal, Measured, Wrong
 
 

@@ -6,9 +6,9 @@ import altair as alt
 import polars as pl
 import pytest
 
-from fullpipe.studies import catalogue, charts, page, run, tables
-from fullpipe.studies.claim import Check, Data, Finding, Size, within
-from fullpipe.studies.write import finding as _finding
+from fullpipe_studies import catalogue, charts, page, run, tables
+from fullpipe_studies.claim import Check, Data, Finding, Size, within
+from fullpipe_studies.write import finding as _finding
 
 
 def missed(values: list[float], criterion: float = 10.0, paper: str = "ten") -> Check:

@@ -3,8 +3,8 @@
 import pytest
 
 import judging
-from fullpipe.studies import catalogue
-from fullpipe.studies.claim import Size, Verdict
+from fullpipe_studies import catalogue
+from fullpipe_studies.claim import Size, Verdict
 from judging import Ideal, Measured, Wrong
 
 

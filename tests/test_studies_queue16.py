@@ -9,14 +9,14 @@ import pytest
 
 import fullpipe as fp
 import judging
-from fullpipe.studies import catalogue, deliveries
-from fullpipe.studies.checks import Outcome
-from fullpipe.studies.claim import Data, Finding, Trial, Verdict
-from fullpipe.studies.queue16 import cellular as cellular_claim
-from fullpipe.studies.queue16 import coexist as coexist_claim
-from fullpipe.studies.queue16 import fig3 as fig3_claim
-from fullpipe.studies.queue16 import fig7 as fig7_claim
-from fullpipe.studies.queue16 import policer as policer_claim
+from fullpipe_studies import catalogue, deliveries
+from fullpipe_studies.checks import Outcome
+from fullpipe_studies.claim import Data, Finding, Trial, Verdict
+from fullpipe_studies.papers.queue16 import cellular as cellular_claim
+from fullpipe_studies.papers.queue16 import coexist as coexist_claim
+from fullpipe_studies.papers.queue16 import fig3 as fig3_claim
+from fullpipe_studies.papers.queue16 import fig7 as fig7_claim
+from fullpipe_studies.papers.queue16 import policer as policer_claim
 
 
 def grid_rows(
@@ -97,7 +97,7 @@ def fig7(factors: dict[str, Any]) -> dict[str, Any]:
 
 
 def fig9(factors: dict[str, Any]) -> dict[str, Any]:
-    from fullpipe.studies.queue16 import fig9
+    from fullpipe_studies.papers.queue16 import fig9
 
     bbr = factors["controller"] == "bbr1"
     depths = sorted(path.buffer_ms for path in fig9._PATHS.values())

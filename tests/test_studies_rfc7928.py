@@ -12,10 +12,10 @@ import pytest
 
 import fullpipe as fp
 import judging
-from fullpipe.studies import catalogue
-from fullpipe.studies.catalogue import Built
-from fullpipe.studies.claim import Data, Finding, Size, Verdict
-from fullpipe.studies.rfc7928 import _bench
+from fullpipe_studies import catalogue
+from fullpipe_studies.catalogue import Built
+from fullpipe_studies.claim import Data, Finding, Size, Verdict
+from fullpipe_studies.papers.rfc7928 import _bench
 
 CLAIMS = list(catalogue.study("rfc7928").claims)
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "queues.md"
@@ -177,7 +177,7 @@ def test_the_ellipse_is_one_sigma_of_the_points() -> None:
 
 
 def test_the_levels_of_congestion_are_those_of_the_rfc() -> None:
-    from fullpipe.studies.rfc7928 import load
+    from fullpipe_studies.papers.rfc7928 import load
 
     # S is 83.3 packets of BDP and as many of buffer.
     assert load.FLOWS == {"mild": 6, "medium": 14, "heavy": 19}

@@ -5,9 +5,9 @@ import math
 import polars as pl
 import pytest
 
-from fullpipe.ask.scenario import from_document
-from fullpipe.results.runs import Run
-from fullpipe.studies import sharing
+from fullpipe.measures.run import Run
+from fullpipe.scenario.scenario import from_document
+from fullpipe_studies import sharing
 
 
 def run(delivered: dict[str, list[float]]) -> Run:

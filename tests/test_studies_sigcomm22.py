@@ -4,8 +4,8 @@ import polars as pl
 import pytest
 
 import judging
-from fullpipe.studies.claim import Data, Verdict
-from fullpipe.studies.sigcomm22 import delay
+from fullpipe_studies.claim import Data, Verdict
+from fullpipe_studies.papers.sigcomm22 import delay
 from judging import Ideal, Measured, Wrong
 
 COPA = next(name for name in delay.CLAIM.grid.factors["controller"] if name.endswith("mode_switching=0"))

@@ -3,8 +3,8 @@
 import pytest
 
 import judging
-from fullpipe.studies import capmodel
-from fullpipe.studies.claim import Verdict
+from fullpipe_studies import capmodel
+from fullpipe_studies.claim import Verdict
 from judging import Ideal, Measured, Wrong
 
 

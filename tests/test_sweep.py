@@ -15,16 +15,16 @@ from pathlib import Path
 
 import pytest
 
-from fullpipe.ask import scenario
-from fullpipe.engines import local as engine_here
-from fullpipe.engines.task import Task
+from fullpipe import files
 from fullpipe.errors import OutputError, SweepError
-from fullpipe.sweeps import pack
-from fullpipe.sweeps import store as storing
-from fullpipe.sweeps.store import Store
-from fullpipe.sweeps.sweep import Outcome, Progress, carry_out
-from fullpipe.system import files
-from fullpipe.worlds.job import Job
+from fullpipe.runs import pack
+from fullpipe.runs import store as storing
+from fullpipe.runs.engines import local as engine_here
+from fullpipe.runs.engines.task import Task
+from fullpipe.runs.store import Store
+from fullpipe.runs.sweep import Outcome, Progress, carry_out
+from fullpipe.runs.worlds.job import Job
+from fullpipe.scenario import scenario
 from sweeping import Scripted, job, kept_in, logged, names, tasks
 
 # What is kept, and when.
@@ -64,7 +64,7 @@ def test_runs_that_end_together_are_kept_by_one_write(
 def test_many_series_at_a_time_are_kept_by_several_writes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fullpipe.sweeps.sweep._MOST_TOGETHER", 1)
+    monkeypatch.setattr("fullpipe.runs.sweep._MOST_TOGETHER", 1)
     told: list[int] = []
     carry_out(tasks(3), Store(tmp_path), Scripted(together=True), watch=lambda one: told.append(one.runs))
     assert told == [0, 1, 2, 3]
@@ -243,10 +243,10 @@ import sys
 sys.path.insert(0, {tests!r})
 from pathlib import Path
 from sweeping import job
-from fullpipe.engines.local import Local
-from fullpipe.sweeps.store import Store
-from fullpipe.sweeps.sweep import carry_out
-from fullpipe.engines.task import Task
+from fullpipe.runs.engines.local import Local
+from fullpipe.runs.store import Store
+from fullpipe.runs.sweep import carry_out
+from fullpipe.runs.engines.task import Task
 
 class Patient(Local):
     def run(self, tasks):
@@ -294,10 +294,10 @@ import os, signal, sys, threading
 sys.path.insert(0, {tests!r})
 from pathlib import Path
 from sweeping import job
-from fullpipe.engines.local import Local
-from fullpipe.engines.task import Task
-from fullpipe.sweeps.store import Store
-from fullpipe.sweeps.sweep import carry_out
+from fullpipe.runs.engines.local import Local
+from fullpipe.runs.engines.task import Task
+from fullpipe.runs.store import Store
+from fullpipe.runs.sweep import carry_out
 
 threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:
@@ -319,10 +319,10 @@ import sys
 sys.path.insert(0, {tests!r})
 from pathlib import Path
 from test_sweep import quick_tasks
-from fullpipe.engines.local import Local
-from fullpipe.sweeps.store import Store
-from fullpipe.sweeps.sweep import carry_out
-from fullpipe.worlds import sim
+from fullpipe.runs.engines.local import Local
+from fullpipe.runs.store import Store
+from fullpipe.runs.sweep import carry_out
+from fullpipe.runs.worlds import sim
 
 marks = os.open({marks!r}, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 told = os.open({told!r}, os.O_WRONLY | os.O_CREAT)
@@ -440,8 +440,8 @@ import sys
 sys.path.insert(0, {tests!r})
 from pathlib import Path
 from sweeping import Scripted, tasks
-from fullpipe.sweeps.store import Store
-from fullpipe.sweeps.sweep import carry_out
+from fullpipe.runs.store import Store
+from fullpipe.runs.sweep import carry_out
 
 # Root writes everywhere. The folder is named from inside, because its parents are root's own.
 os.chdir({folder!r})

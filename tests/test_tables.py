@@ -10,15 +10,15 @@ from rich.console import Console
 
 import fullpipe as fp
 from fullpipe import api
-from fullpipe.ask.scenario import Scenario
-from fullpipe.commands import study
-from fullpipe.judge import doctor
-from fullpipe.judge.agreement import Agreement, Check
-from fullpipe.show import tables
-from fullpipe.show.fitting import Either, Fitting
-from fullpipe.show.results import Results
-from fullpipe.studies import catalogue
-from fullpipe.studies import tables as study_tables
+from fullpipe.agreement.agreement import Agreement, Check
+from fullpipe.conformance import recording_tables
+from fullpipe.report import tables
+from fullpipe.report.fitting import Either, Fitting
+from fullpipe.report.results import Results
+from fullpipe.runs import doctor
+from fullpipe.scenario.scenario import Scenario
+from fullpipe_studies import catalogue, command
+from fullpipe_studies import tables as study_tables
 
 WIDTHS = (60, 80, 100, 160, 250)
 
@@ -83,7 +83,7 @@ def test_tables_of_words_wrap_at_spaces(width: int) -> None:
     check_whole(tables.diagnosis(doctor.requirements()), width)
     check_whole(tables.controllers(api.controllers()), width)
     everything = catalogue.everything()
-    rows = [study._row(one, catalogue.built(one.id), None, timed=False) for one in everything]
+    rows = [command._row(one, catalogue.built(one.id), None, timed=False) for one in everything]
     check_whole(study_tables.claims(rows), width)
     for row in rows:
         for one in row["worlds"].values():  # type: ignore[attr-defined]
@@ -122,10 +122,10 @@ def test_a_word_longer_than_the_terminal_is_folded_not_cut() -> None:
 
 def test_a_replay_is_counted_in_words_that_fit() -> None:
     one = {"calls": 2566, "late": 0, "agrees": True}
-    assert tables.replays_total([one]) == "2,566 calls in 1 recording; all decisions are equal."
+    assert recording_tables.replays_total([one]) == "2,566 calls in 1 recording; all decisions are equal."
     other = {**one, "agrees": False}
-    assert tables.replays_total([one, other]) == "5,132 calls in 2 recordings; 1 of 2 are equal."
-    late = tables.replays_total([{**one, "late": 3}, {**one, "late": 1}])
+    assert recording_tables.replays_total([one, other]) == "5,132 calls in 2 recordings; 1 of 2 are equal."
+    late = recording_tables.replays_total([{**one, "late": 3}, {**one, "late": 1}])
     assert late == (
         "5,132 calls in 2 recordings; all decisions are equal."
         " Late: 4 calls, equal if the clock ticked just after the recorder read it."
@@ -135,8 +135,8 @@ def test_a_replay_is_counted_in_words_that_fit() -> None:
 def test_late_calls_are_counted_beside_their_recording() -> None:
     counts = {"flows": 1, "calls": 9, "replayed": 9}
     one = {"recording": "x.recording", "cc": "bbr", "kernel": "6.18", "whole": True, "agrees": True, **counts}
-    assert "equal, 12 late" in printed(tables.replays([{**one, "late": 12}]), 80)
-    assert "late" not in printed(tables.replays([{**one, "late": 0}]), 80)
+    assert "equal, 12 late" in printed(recording_tables.replays([{**one, "late": 12}]), 80)
+    assert "late" not in printed(recording_tables.replays([{**one, "late": 0}]), 80)
 
 
 def test_what_was_not_measured_is_not_ok() -> None:
@@ -158,7 +158,7 @@ def test_recordings_of_one_folder_are_named_without_it() -> None:
     }
     folder = "tests/recordings/of/a/rather/long/path"
     both = [{**one, "recording": f"{folder}/{name}.recording"} for name in ("bbr-a", "cubic-b")]
-    shown = printed(tables.replays(both), 80)
+    shown = printed(recording_tables.replays(both), 80)
     assert len([line for line in shown.splitlines() if line.startswith(("bbr-a.rec", "cubic-b.rec"))]) == 2
     assert shown.count(folder) == 1, "in the line below the table"
-    assert f"{folder}/bbr-a.recording" in printed(tables.replays(both[:1]), 160)
+    assert f"{folder}/bbr-a.recording" in printed(recording_tables.replays(both[:1]), 160)

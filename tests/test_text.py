@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from rich.text import Text
 
 import fullpipe as fp
-from fullpipe import cli, errors
+from fullpipe import errors, plugins
+from fullpipe.cli import app as cli
 from fullpipe.errors import OutputError, SweepError, mistake
-from fullpipe.show import page
-from fullpipe.show.figures import svg
-from fullpipe.show.fitting import Fitting
-from fullpipe.show.screen import Screen
-from fullpipe.system import plugs, streams
+from fullpipe.report import page, streams
+from fullpipe.report.figures import svg
+from fullpipe.report.fitting import Fitting
+from fullpipe.report.screen import Screen
 from fullpipe.text import MOST_SENTENCE, MOST_SHOWN, cell, lines, printable, shown
 
 # Escape sequences of a terminal, a change of direction, markup of rich, and anything else.
@@ -91,7 +91,7 @@ def test_every_exception_of_ours_is_one_printable_line(text: str) -> None:
     raised += [mistake("path.rtt", text, "a time", "write 40 ms"), errors.unfit("--out", text, text)]
     for error in raised:
         assert obeyed(str(error)) == [] and "\n" not in str(error)
-    assert obeyed(plugs.said(ValueError(text))) == []
+    assert obeyed(plugins.said(ValueError(text))) == []
 
 
 def test_message_about_a_long_value_ends_with_its_fix() -> None:

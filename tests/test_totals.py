@@ -4,9 +4,9 @@ import io
 
 import fullpipe as fp
 from conftest import SCENARIOS
-from fullpipe.results.measures import flow_alone, goodput_bps, unlike_lifetimes
-from fullpipe.show import tables
-from fullpipe.show.answers import answers
+from fullpipe.measures.measures import flow_alone, goodput_bps, unlike_lifetimes
+from fullpipe.report import tables
+from fullpipe.report.answers import answers
 
 PATH = {"rate": "10 Mbit/s", "rtt": "20 ms"}
 
@@ -43,7 +43,7 @@ def test_over_equal_lifetimes_the_total_is_the_sum() -> None:
 def test_completion_times_of_requests_are_in_every_table() -> None:
     from rich.console import Console
 
-    from fullpipe.show.report import html
+    from fullpipe.report.report import html
 
     flows = [{"controller": "cubic", "requests": {"size": "20 KB", "pause": "100 ms"}}]
     results = fp.run({"duration": "3 s", "path": PATH, "flows": flows}, seeds=2)
@@ -64,7 +64,7 @@ def test_completion_times_of_requests_are_in_every_table() -> None:
 
 
 def test_bulk_flows_have_no_columns_of_completion_times() -> None:
-    from fullpipe.results.measures import columns
+    from fullpipe.measures.measures import columns
 
     summary = fp.run({"duration": "1 s", "path": PATH, "compare": ["reno"]}).runs[0].summary
     assert summary["fct_ms"] is None

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from fullpipe.results.runs import Run
-from fullpipe.show import tables
-from fullpipe.show.answers import answers
-from fullpipe.show.figures import summary
-from fullpipe.show.report import html
-from fullpipe.show.results import Results
+from fullpipe.measures.run import Run
+from fullpipe.report import tables
+from fullpipe.report.answers import answers
+from fullpipe.report.figures import summary
+from fullpipe.report.report import html
+from fullpipe.report.results import Results
 
 
 def kernel(run: Run, *, doubted: bool) -> Run:

@@ -24,7 +24,7 @@ const WORLDS: [World; 2] = [
         member: "fullpipe-sim",
         unread: &[WORDS, REFUSALS],
         // What a controller in Python is told, and what its limits mean.
-        more: &["src/controller.rs", "../../python/fullpipe/ask/controllers.py"],
+        more: &["src/controller.rs", "../../python/fullpipe/scenario/controllers.py"],
     },
     World {
         variable: "FULLPIPE_KERNEL_BUILD",

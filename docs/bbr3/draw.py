@@ -13,8 +13,8 @@ import polars as pl
 import vl_convert
 
 import fullpipe as fp
-from fullpipe.show.figures import svg, theme
-from fullpipe.studies import charts
+from fullpipe.report.figures import svg, theme
+from fullpipe_studies import charts
 
 RATE, RTT = "50 Mbit/s", "40 ms"
 # The product of the two in packets of 1,500 bytes, and the rate of payload.

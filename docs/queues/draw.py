@@ -13,8 +13,8 @@ import polars as pl
 import vl_convert
 
 import fullpipe as fp
-from fullpipe.show.figures import svg, theme
-from fullpipe.studies import charts
+from fullpipe.report.figures import svg, theme
+from fullpipe_studies import charts
 
 RATE, RTT = "10 Mbit/s", "100 ms"
 # Few flows, then many for a third of the time, then few again.

@@ -9,7 +9,7 @@ from typing import Any
 
 from fullpipe.advisor import goals, map
 from fullpipe.advisor.question import Question, parsed
-from fullpipe.sweeps.memory import Memory
+from fullpipe.runs.memory import Memory
 
 FILE = Path(__file__).with_name("map.json")
 PATH: dict[str, Any] = {"rate": "1 Mbit/s..16 Mbit/s", "rtt": "10 ms..100 ms", "buffer": "40 KB"}

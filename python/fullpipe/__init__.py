@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from fullpipe.advisor.advice import Advice
     from fullpipe.advisor.interface import advise, decision_map
     from fullpipe.advisor.map import DecisionMap
+    from fullpipe.agreement.agreement import Agreement
     from fullpipe.api import agree, compare, controllers, load, run, run_in_order, schema
-    from fullpipe.ask.controllers import Controller, Limits
-    from fullpipe.ask.programs import Program
     from fullpipe.conformance.conformity import Conformity
+    from fullpipe.conformance.recordings import read_recording
     from fullpipe.conformance.run import conform
     from fullpipe.errors import OutputError
-    from fullpipe.judge.agreement import Agreement
-    from fullpipe.judge.recordings import read_recording
-    from fullpipe.results.runs import Run, left_metrics
-    from fullpipe.show.results import Results
+    from fullpipe.measures.run import Run, left_metrics
+    from fullpipe.report.results import Results
+    from fullpipe.scenario.controllers import Controller, Limits
+    from fullpipe.scenario.programs import Program
     from fullpipe.simulation import Simulation
 
 __all__ = [
@@ -79,20 +79,20 @@ _HOME = {
     "Conformity": "fullpipe.conformance.conformity",
     "load": "fullpipe.api",
     "queues": "fullpipe.api",
-    "Controller": "fullpipe.ask.controllers",
-    "Limits": "fullpipe.ask.controllers",
-    "Program": "fullpipe.ask.programs",
+    "Controller": "fullpipe.scenario.controllers",
+    "Limits": "fullpipe.scenario.controllers",
+    "Program": "fullpipe.scenario.programs",
     "ControllerError": "fullpipe._native",
     "Simulation": "fullpipe.simulation",
     "run": "fullpipe.api",
     "run_in_order": "fullpipe.api",
     "schema": "fullpipe.api",
-    "Agreement": "fullpipe.judge.agreement",
+    "Agreement": "fullpipe.agreement.agreement",
     "OutputError": "fullpipe.errors",
-    "read_recording": "fullpipe.judge.recordings",
-    "Results": "fullpipe.show.results",
-    "Run": "fullpipe.results.runs",
-    "left_metrics": "fullpipe.results.runs",
+    "read_recording": "fullpipe.conformance.recordings",
+    "Results": "fullpipe.report.results",
+    "Run": "fullpipe.measures.run",
+    "left_metrics": "fullpipe.measures.run",
     "Cancelled": "fullpipe._native",
     "ScenarioError": "fullpipe._native",
     "RecordingError": "fullpipe._native",

@@ -40,8 +40,8 @@ def main() -> None:
         sys.unraisablehook = _unraisable
     try:
         # Imported here, because an interrupt may also come during an import.
-        from fullpipe import cli
-        from fullpipe.system import streams
+        from fullpipe.cli import app as cli
+        from fullpipe.report import streams
 
         interrupts.raises = True
         stdout = streams.install()
@@ -72,7 +72,7 @@ def leave() -> "NoReturn":
         with contextlib.suppress(OSError, RuntimeError, ValueError):
             stream.flush()
     # Their threads, which would end them, are not waited for.
-    if (child := sys.modules.get("fullpipe.worlds.child")) is not None:
+    if (child := sys.modules.get("fullpipe.runs.worlds.child")) is not None:
         with contextlib.suppress(AttributeError):  # Interrupted while it is imported.
             child.end_all()
     os.write(2, b"fullpipe: interrupted\n")

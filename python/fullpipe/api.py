@@ -5,26 +5,26 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from fullpipe import _native
-from fullpipe.ask import scenario
-from fullpipe.ask.controllers import Chosen
-from fullpipe.ask.programs import Program
-from fullpipe.ask.scenario import Amount, Scenario
-from fullpipe.engines import pool
-from fullpipe.engines.local import Local
-from fullpipe.engines.single import Single
-from fullpipe.engines.task import Task
+import fullpipe._native as _native
+from fullpipe.agreement.agreement import Agreement
 from fullpipe.errors import mistake
-from fullpipe.judge.agreement import Agreement
-from fullpipe.results.runs import Run, left_metrics
-from fullpipe.show.results import Results
-from fullpipe.sweeps import sweep
-from fullpipe.sweeps.memory import Memory
-from fullpipe.system.limits import check_runs
-from fullpipe.worlds import log_size, registry
-from fullpipe.worlds.job import Job, Progress, jobs, logged
-from fullpipe.worlds.logs import LIMIT, SNAPLEN, Logs
-from fullpipe.worlds.world import World, refusal
+from fullpipe.measures.run import Run, left_metrics
+from fullpipe.report.results import Results
+from fullpipe.runs import sweep
+from fullpipe.runs.engines import pool
+from fullpipe.runs.engines.local import Local
+from fullpipe.runs.engines.single import Single
+from fullpipe.runs.engines.task import Task
+from fullpipe.runs.limits import check_runs
+from fullpipe.runs.memory import Memory
+from fullpipe.runs.worlds import log_size, registry
+from fullpipe.runs.worlds.job import Job, Progress, jobs, logged
+from fullpipe.runs.worlds.logs import LIMIT, SNAPLEN, Logs
+from fullpipe.runs.worlds.world import World, refusal
+from fullpipe.scenario import scenario
+from fullpipe.scenario.controllers import Chosen
+from fullpipe.scenario.programs import Program
+from fullpipe.scenario.scenario import Amount, Scenario
 
 # How often an untrustworthy run is tried in all.
 ATTEMPTS = sweep.ATTEMPTS
@@ -239,7 +239,7 @@ def agree(
 
     The second world is the reference: the range of its runs counts. By default these are the simulator and
     the kernel. A number of seeds counts upwards from the scenario's own. Untrustworthy runs are tried up to
-    `attempts` times, and then left out. `fullpipe.judge.agreement` states the tolerances.
+    `attempts` times, and then left out. `fullpipe.agreement.agreement` states the tolerances.
     """
     loaded = load(what)
     ours, theirs = registry.pair(worlds)

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 
-from fullpipe import _native
+import fullpipe._native as _native
 from fullpipe._native import ScenarioError
 from fullpipe.text import MOST_SENTENCE, shown
 

@@ -16,12 +16,12 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import overload
 
-from fullpipe import _native
+import fullpipe._native as _native
 from fullpipe.api import Runnable, load
-from fullpipe.ask.scenario import Alternative, Amount
 from fullpipe.errors import mistake
-from fullpipe.results.runs import Run
-from fullpipe.worlds import sim
+from fullpipe.measures.run import Run
+from fullpipe.runs.worlds import sim
+from fullpipe.scenario.scenario import Alternative, Amount
 
 _DEFAULT_DURATION = "20 s"
 

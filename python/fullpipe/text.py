@@ -1,9 +1,10 @@
-"""Text of files, names and exceptions, made fit for a message, a table or a page.
+"""Numbers and lists in words; text of files, names and exceptions, made fit for a message, a table or a page.
 
 A terminal obeys control characters, and characters that change the direction of text disguise a line.
 """
 
 import re
+from collections.abc import Sequence
 
 # The most characters that are shown of a text from elsewhere, and of one of our own sentences.
 MOST_SHOWN = 500
@@ -59,3 +60,30 @@ def _cut(line: str, most: int) -> str:
 def cell(text: str) -> str:
     """The text as a cell of a table in Markdown: one line without bars and HTML tags."""
     return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", printable(" ".join(text.split()))).replace("|", r"\|")
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: "1 run", "2 runs"."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def minutes(seconds: float) -> str:
+    """A duration in seconds, or in minutes if it is long."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min"
+
+
+def ran_by(host: str) -> str:
+    """What carried a run, for readers: a release of Linux, or programs with their versions."""
+    return f"Linux {host}" if host[:1].isdigit() else host
+
+
+def capitalised(text: str) -> str:
+    """The text as the beginning of a sentence; other letters keep their case, unlike with `capitalize`."""
+    return text[:1].upper() + text[1:]
+
+
+def joined(words: Sequence[str], last: str = "and") -> str:
+    """A list in words: "a", "a and b", "a, b and c". Another word may stand before the last."""
+    return f" {last} ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))

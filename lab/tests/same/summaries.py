@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from fullpipe import _native
+import fullpipe._native as _native
 
 SCENARIOS = Path(__file__).parents[3] / "scenarios"
 CONTROLLERS = [

@@ -22,7 +22,7 @@ from fullpipe.advisor.goals import Goal
 from fullpipe.advisor.question import Question, percent, shown
 from fullpipe.advisor.ranking import FIRST, Ranking, ranked
 from fullpipe.advisor.trials import Bench
-from fullpipe.system.words import joined
+from fullpipe.text import joined
 
 # Powers of two by which a value moves: the first look, and the closer one.
 _LOOKS = ((1.0, 2.0, 3.0, 4.0), (0.5, 1.5, 2.5, 3.5))

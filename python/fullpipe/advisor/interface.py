@@ -5,18 +5,18 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from fullpipe import files
 from fullpipe.advisor import advice, map, question
 from fullpipe.advisor.advice import Advice, Beginner, Watcher
 from fullpipe.advisor.map import SEEDS, STEPS, DecisionMap
 from fullpipe.advisor.question import QUANTITIES, Question, Range
-from fullpipe.ask.scenario import Amount
-from fullpipe.engines import Engine
 from fullpipe.errors import mistake, stated
-from fullpipe.sweeps.memory import Memory
-from fullpipe.sweeps.store import Store
-from fullpipe.sweeps.sweep import Progress
-from fullpipe.system import files
-from fullpipe.worlds import registry
+from fullpipe.runs.engines import Engine
+from fullpipe.runs.memory import Memory
+from fullpipe.runs.store import Store
+from fullpipe.runs.sweep import Progress
+from fullpipe.runs.worlds import registry
+from fullpipe.scenario.scenario import Amount
 
 # A value with its unit; what is not known exactly is a range: "20..80 ms", or its two ends.
 Given: TypeAlias = Amount | tuple[str, str] | Range

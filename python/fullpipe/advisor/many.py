@@ -15,11 +15,11 @@ from fullpipe.advisor.advice import BUDGET_S, MOST_BUDGET_S, Advice, Watcher, ad
 from fullpipe.advisor.inputs import Inputs, given_of
 from fullpipe.advisor.question import Question
 from fullpipe.advisor.ranking import FIRST
-from fullpipe.advisor.sources import Path, Paths
+from fullpipe.advisor.sources.source import Path, Paths
 from fullpipe.advisor.trials import Bench
 from fullpipe.errors import mistake, stated
-from fullpipe.system.words import counted, joined
-from fullpipe.worlds import registry
+from fullpipe.runs.worlds import registry
+from fullpipe.text import counted, joined
 
 
 @dataclass(frozen=True)

@@ -4,31 +4,29 @@ Runs are kept in a folder: an interrupted map resumes, and a map of the same poi
 """
 
 import itertools
-import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fullpipe import files
 from fullpipe.advisor import goals, ranking
 from fullpipe.advisor import tree as trees
 from fullpipe.advisor.advice import with_candidates
-from fullpipe.advisor.question import QUANTITIES, Numbers, Question, Range, parsed, percent, shown
-from fullpipe.advisor.ranking import Ranking
-from fullpipe.advisor.tree import Tree, Try
+from fullpipe.advisor.map_answer import MapAnswer, Point
+from fullpipe.advisor.question import QUANTITIES, Question, Range, parsed
+from fullpipe.advisor.tree import Try
 from fullpipe.advisor.trials import Plan
-from fullpipe.engines import Engine
-from fullpipe.engines.local import Local
-from fullpipe.engines.task import Task
 from fullpipe.errors import SweepError, mistake
-from fullpipe.sweeps import sweep
-from fullpipe.sweeps.store import Store
-from fullpipe.sweeps.sweep import Progress
-from fullpipe.system import files
-from fullpipe.system.limits import MOST_STORED_RUNS
-from fullpipe.system.words import joined
-from fullpipe.worlds import registry
+from fullpipe.runs import sweep
+from fullpipe.runs.engines import Engine
+from fullpipe.runs.engines.local import Local
+from fullpipe.runs.engines.task import Task
+from fullpipe.runs.limits import MOST_STORED_RUNS
+from fullpipe.runs.store import Store
+from fullpipe.runs.sweep import Progress
+from fullpipe.runs.worlds import registry
 
 if TYPE_CHECKING:
     import altair as alt
@@ -38,165 +36,39 @@ STEPS = 12
 _MOST_STEPS = 100
 # Round values of a decade.
 _ROUND = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10)
-UNCLEAR = "no clear winner"
-UNITS = {"rate": "bit/s", "rtt": "ms", "buffer": "bytes", "loss": "probability", "jitter": "ms"}
 
 
 @dataclass(frozen=True)
-class Point:
-    """The answer at one place of the map."""
-
-    x: int
-    y: int
-    path: Numbers
-    ranking: Ranking
-
-    @property
-    def winner(self) -> str | None:
-        """Who is clearly best there, if anybody."""
-        return self.ranking.winner
-
-    @property
-    def ahead(self) -> float:
-        """By how much of its score the first one is ahead of the next."""
-        return self._part(self.ranking.places[1].behind.mean)
-
-    @property
-    def ahead_ci95(self) -> tuple[float, float] | None:
-        """The 95 % confidence interval of `ahead`; None with one seed."""
-        behind = self.ranking.places[1].behind
-        if behind.low is None or behind.high is None:
-            return None
-        return self._part(behind.low), self._part(behind.high)
-
-    @property
-    def verdict(self) -> str:
-        """Who is best and by how much, or that nobody is and how far apart the leaders are."""
-        if self.winner is not None:
-            return f"{self.winner} by {percent(self.ahead)}"
-        return f"{UNCLEAR} between {joined(list(self.ranking.leaders))}, within {percent(self.apart)}"
-
-    @property
-    def apart(self) -> float:
-        """By how much of its score the first one is ahead of the last that nobody clearly beats."""
-        return max(self._part(self.ranking.place(name).behind.mean) for name in self.ranking.leaders)
-
-    def _part(self, score: float) -> float:
-        best = self.ranking.places[0].score.mean
-        return score / best if best else 0.0
-
-
-@dataclass(frozen=True)
-class DecisionMap:
+class DecisionMap(MapAnswer):
     """Who is best where.
 
     Values of the axes are in the units of `Numbers`, those of a buffer in BDP if it is `relative`.
     """
 
-    question: Question
-    goal: goals.Goal
-    world: str
-    x: str
-    y: str
-    x_values: tuple[float, ...]
-    y_values: tuple[float, ...]
-    points: tuple[Point, ...]
-    seeds: int
-    relative: bool = False
-    tree: Tree | None = None  # If it was asked for.
-
-    def unit(self, quantity: str) -> str:
-        """The unit of an axis."""
-        return "BDP" if self.relative and quantity == "buffer" else UNITS[quantity]
-
-    def shown(self, quantity: str) -> list[str]:
-        """The values of an axis for people, with as many digits as it takes to tell them apart."""
-        values = self.x_values if quantity == self.x else self.y_values
-        said: list[str] = []
-        for digits in range(2, 8):
-            said = [self._shown(quantity, value, digits) for value in values]
-            if len(set(said)) == len(said):
-                break
-        return said
-
-    def _shown(self, quantity: str, value: float, digits: int) -> str:
-        if self.unit(quantity) == "BDP":
-            return f"{float(f'{value:.{digits}g}'):g} BDP"
-        return shown(quantity, value, digits)
-
-    def share(self, candidate: str) -> float:
-        """The share of the points where a candidate is the clear winner."""
-        return sum(point.winner == candidate for point in self.points) / len(self.points)
-
-    @property
-    def unclear(self) -> float:
-        """The share of the points without a clear winner."""
-        return sum(point.winner is None for point in self.points) / len(self.points)
-
     def plot(self) -> "alt.TopLevelMixin":
         """The map as a figure."""
-        from fullpipe.advisor import page
+        from fullpipe.advisor import map_page
 
-        return page.chart(self)
+        return map_page.chart(self)
 
     def report(self, path: str | Path) -> Path:
         """Writes one HTML file that needs no network, and returns its path."""
-        from fullpipe.advisor import page
+        from fullpipe.advisor import map_page
 
-        return page.report(self, Path(path))
+        return map_page.report(self, Path(path))
 
     def write(self, folder: str | Path) -> Path:
         """Writes index.html, map.json, map.csv, map.svg and map.png into a folder; returns the page."""
-        from fullpipe.advisor import page
+        from fullpipe.advisor import map_page
 
         folder = Path(folder)
         files.make_folder(folder)
-        return page.write(self, folder)
+        return map_page.write(self, folder)
 
     def _repr_html_(self) -> str:
-        from fullpipe.advisor import page
+        from fullpipe.advisor import map_page
 
-        return page.notebook(self)
-
-    def __str__(self) -> str:
-        shares = {name: self.share(name) for name in self.question.candidates}
-        said = [f"{name} {100 * shares[name]:.0f} %" for name in sorted(shares, key=lambda one: -shares[one])]
-        return (
-            f"Clear winner on {len(self.points)} paths: {', '.join(said)}; none {100 * self.unclear:.0f} %."
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything in plain values."""
-        told = {
-            "answer": str(self),
-            "shares": {name: self.share(name) for name in self.question.candidates},
-            "unclear": self.unclear,
-            "goal": self.goal.name,
-            "world": self.world,
-            "seeds": self.seeds,
-            "x": {"quantity": self.x, "unit": self.unit(self.x), "values": list(self.x_values)},
-            "y": {"quantity": self.y, "unit": self.unit(self.y), "values": list(self.y_values)},
-            "points": [
-                {
-                    self.x: self.x_values[point.x],
-                    self.y: self.y_values[point.y],
-                    "path": asdict(point.path),
-                    "winner": point.winner,
-                    "leaders": list(point.ranking.leaders),
-                    "ahead": point.ahead,
-                    "ahead_ci95": point.ahead_ci95,
-                    "verdict": point.verdict,
-                    "settled": point.ranking.settled,
-                    "scores": {place.candidate: place.score.mean for place in point.ranking.places},
-                }
-                for point in self.points
-            ],
-        }
-        return told if self.tree is None else told | {"tree": self.tree.to_dict()}
-
-    def to_json(self) -> str:
-        """`to_dict` as text."""
-        return json.dumps(self.to_dict(), indent=1)
+        return map_page.notebook(self)
 
 
 @dataclass(frozen=True)

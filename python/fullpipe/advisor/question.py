@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fullpipe._native import ScenarioError
-from fullpipe.ask import scenario
-from fullpipe.ask.scenario import Amount, Scenario
 from fullpipe.errors import mistake, renamed
+from fullpipe.scenario import scenario
+from fullpipe.scenario.scenario import Amount, Scenario
 
 # The quantities of a path that may be ranges, in the order in which answers name them.
 QUANTITIES = ("rate", "rtt", "buffer", "loss", "jitter")

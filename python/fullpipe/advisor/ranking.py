@@ -15,7 +15,7 @@ from typing import Literal
 from fullpipe.advisor.goals import Goal, Trial
 from fullpipe.advisor.question import Question
 from fullpipe.advisor.trials import EXTRAS, Bench, Trials
-from fullpipe.results.statistics import Estimate, estimate
+from fullpipe.measures.statistics import Estimate, estimate
 
 # Scores that differ by less than this share of the best one count as equal.
 ALIKE = 0.01

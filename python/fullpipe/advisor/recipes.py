@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fullpipe.advisor import candidates
-from fullpipe.worlds import child
+from fullpipe.runs.worlds import child
 
 # Linux before this cannot pace bbr without the fq discipline.
 _PACES_ITSELF = "Linux 4.13"

@@ -16,9 +16,9 @@ from typing import Any
 from fullpipe.advisor.question import QUANTITIES, Numbers, Question, shown
 from fullpipe.advisor.ranking import Ranking
 from fullpipe.errors import stated
-from fullpipe.results.statistics import share_interval
-from fullpipe.results.tree import INSTALL, SEED, Node, rules
-from fullpipe.system.words import counted
+from fullpipe.measures.decision_tree import INSTALL, SEED, Node, rules
+from fullpipe.measures.statistics import share_interval
+from fullpipe.text import counted
 
 # Paths that neither the map nor the tree has seen.
 UNSEEN = 100

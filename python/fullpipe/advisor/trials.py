@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from fullpipe._native import WorldError
 from fullpipe.advisor.goals import Trial
 from fullpipe.advisor.question import Question
-from fullpipe.ask import path_facts
-from fullpipe.ask.scenario import Scenario
-from fullpipe.engines import pool
-from fullpipe.engines.local import Local
-from fullpipe.engines.task import Task
 from fullpipe.errors import SweepError, mistake
-from fullpipe.results.measures import Summary
-from fullpipe.sweeps import sweep
-from fullpipe.sweeps.memory import Memory
-from fullpipe.worlds import registry
-from fullpipe.worlds.job import Job, jobs
-from fullpipe.worlds.world import World, refusal
+from fullpipe.measures.measures import Summary
+from fullpipe.runs import sweep
+from fullpipe.runs.engines import pool
+from fullpipe.runs.engines.local import Local
+from fullpipe.runs.engines.task import Task
+from fullpipe.runs.memory import Memory
+from fullpipe.runs.worlds import registry
+from fullpipe.runs.worlds.job import Job, jobs
+from fullpipe.runs.worlds.world import World, refusal
+from fullpipe.scenario import path_facts
+from fullpipe.scenario.scenario import Scenario
 
 # Trials of each candidate, a seed after the other.
 Trials = dict[str, list[Trial]]

@@ -106,7 +106,7 @@ class Case:
     # What is played, in a sentence or two, for whoever reads a page.
     about: str
     criteria: tuple[Criterion, ...]
-    # Takes a `Lab`, or where a case is judged from outside (`outside/`), a `Seen`.
+    # Takes a `Lab`, or where a case is judged from outside (`programs/`), a `Seen`.
     play: Callable[[Any], Measured]
     # It speaks of BBR's phases, and is not applicable to a controller that has none.
     phases: bool = True

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from fullpipe.conformance.case import Case
 from fullpipe.errors import mistake
-from fullpipe.system.words import joined
+from fullpipe.text import joined
 
 C = TypeVar("C", bound=Case)
 

@@ -5,15 +5,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from fullpipe.conformance.conformity import Check, Conformity, Played, Result
 from fullpipe.conformance.registry import TEXT
+from fullpipe.conformance.results import CaseResults, Check, Played, Result
 from fullpipe.text import MOST_SENTENCE, shown
 
 # What a scenario can change by itself. All else was changed by hand.
 _SCHEDULED = ("rate", "rtt", "loss")
 
 
-def scenarios(conformity: Conformity, result: Result, stem: Path) -> dict[Path, str]:
+def scenarios(conformity: CaseResults, result: Result, stem: Path) -> dict[Path, str]:
     """The files and their TOML, with the case, the criterion and the measured value above it.
 
     `stem` is their folder and the name without ".toml". There is a file for each run of the case, with its
@@ -46,7 +46,7 @@ def scenarios(conformity: Conformity, result: Result, stem: Path) -> dict[Path, 
     return texts
 
 
-def _about(conformity: Conformity, result: Result, check: Check) -> list[str]:
+def _about(conformity: CaseResults, result: Result, check: Check) -> list[str]:
     """What the case is, and what it came to."""
     of_this_run = result.reason and result.reason_seed == check.seed
     source = f"{result.case.source}; the number is {check.criterion.source}"
@@ -80,7 +80,7 @@ def _comment(text: str) -> str:
     return f"# {indent}{shown(text, MOST_SENTENCE)}"
 
 
-def _document(conformity: Conformity, name: str, played: Played) -> dict[str, Any]:
+def _document(conformity: CaseResults, name: str, played: Played) -> dict[str, Any]:
     document: dict[str, Any] = dict(played.runs.scenario.document)
     ended_s = played.runs.runs[0].alternative.duration_s
     path = dict(document["path"])

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from fullpipe import files
 from fullpipe._native import WorldError
-from fullpipe.conformance.conformity import Conformity, Played, Result
-from fullpipe.engines import pool
-from fullpipe.system import files
-from fullpipe.worlds import log_size, registry
-from fullpipe.worlds.job import Job
-from fullpipe.worlds.logs import LIMIT, Logs
+from fullpipe.conformance.results import CaseResults, Played, Result
+from fullpipe.runs.engines import pool
+from fullpipe.runs.worlds import log_size, registry
+from fullpipe.runs.worlds.job import Job
+from fullpipe.runs.worlds.logs import LIMIT, Logs
 
 
 def check(name: str) -> None:
@@ -20,7 +20,7 @@ def check(name: str) -> None:
 
 
 def write(
-    conformity: Conformity,
+    conformity: CaseResults,
     folder: Path,
     results: Sequence[Result] | None = None,
     *,

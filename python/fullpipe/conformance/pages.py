@@ -3,23 +3,23 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from fullpipe import _native
+import fullpipe._native as _native
+from fullpipe import files
 from fullpipe.conformance import minimal
-from fullpipe.conformance.conformity import FAIL, Conformity, Played, Result
 from fullpipe.conformance.registry import TEXT
-from fullpipe.show.honoured import Unhonoured, section
-from fullpipe.show.page import Heading, figure, page, provenance, table
-from fullpipe.show.page import text as _text
-from fullpipe.system import files
-from fullpipe.system import provenance as origin
+from fullpipe.conformance.results import FAIL, CaseResults, Played, Result
+from fullpipe.report import provenance as origin
+from fullpipe.report.page import Heading, figure, page, provenance, table
+from fullpipe.report.page import text as _text
+from fullpipe.report.unsupported import Unhonoured, section
 
-# The figures of a case, by their names in `fullpipe.show.figures`: they shade the phases.
+# The figures of a case, by their names in `fullpipe.report.figures`: they shade the phases.
 _FIGURES = ("inflight", "throughput")
 # Of a program, whose window and flight nobody sees.
 _FROM_OUTSIDE = ("throughput", "rtt")
 
 
-def summary_table(conformity: Conformity, *, linked: bool = False) -> str:
+def summary_table(conformity: CaseResults, *, linked: bool = False) -> str:
     """The table of all cases, as HTML; `linked` to the pages of the cases."""
     rows = []
     for one, (name, verdict, measured, wanted) in zip(conformity.results, conformity.rows(), strict=True):
@@ -31,7 +31,7 @@ def summary_table(conformity: Conformity, *, linked: bool = False) -> str:
     return table([*headings, Heading("Criterion"), Heading("Source")], rows)
 
 
-def write(conformity: Conformity, folder: Path) -> Path:
+def write(conformity: CaseResults, folder: Path) -> Path:
     """Writes the pages, the scenarios of failures, and the result as JSON; returns the folder."""
     files.make_folder(folder)
     files.write(folder, "conformity.json", (conformity.to_json() + "\n").encode(errors="replace"))
@@ -48,7 +48,7 @@ def _file(one: Result) -> str:
     return f"cases/{one.case.name}.html"
 
 
-def _scenarios(conformity: Conformity, one: Result, folder: Path) -> dict[Path, str]:
+def _scenarios(conformity: CaseResults, one: Result, folder: Path) -> dict[Path, str]:
     """The scenarios that repeat a failure; none if there is no failure, or no scenario can say it.
 
     A program is no flow of a scenario's, and where a controller in Python is, depends on the folder.
@@ -65,7 +65,7 @@ def _verdict(verdict: str) -> str:
     return f"<b>{shown}</b>" if verdict == FAIL else shown
 
 
-def _index(conformity: Conformity) -> str:
+def _index(conformity: CaseResults) -> str:
     if conformity.program is None:
         against, which = "the cases of BBRv3", "the worst value over the seeds of the case."
     else:
@@ -83,7 +83,7 @@ def _index(conformity: Conformity) -> str:
     return page(f"Fullpipe: conformance of {conformity.controller}", sections, [])
 
 
-def _page(conformity: Conformity, one: Result, folder: Path) -> str:
+def _page(conformity: CaseResults, one: Result, folder: Path) -> str:
     case = one.case
     said = [case.source, f"{conformity.controller}, {conformity.world}"]
     said += [f"seeds {', '.join(map(str, case.seeds))}"] if len(case.seeds) > 1 else []
@@ -103,7 +103,7 @@ def _page(conformity: Conformity, one: Result, folder: Path) -> str:
     return page(f"Fullpipe: {case.name}, {conformity.controller}", sections, [])
 
 
-def _not_honoured(conformity: Conformity, sentences: Sequence[str]) -> str:
+def _not_honoured(conformity: CaseResults, sentences: Sequence[str]) -> str:
     return section([Unhonoured([conformity.controller], conformity.world, sentences)] if sentences else [])
 
 
@@ -129,7 +129,7 @@ def _criteria(one: Result, seed: str) -> str:
     return table(headings, rows)
 
 
-def _repeat(conformity: Conformity, one: Result, folder: Path) -> str:
+def _repeat(conformity: CaseResults, one: Result, folder: Path) -> str:
     names = [path.name for path in _scenarios(conformity, one, folder)]
     if not names or (check := one.decisive) is None:
         return ""
@@ -143,8 +143,8 @@ def _repeat(conformity: Conformity, one: Result, folder: Path) -> str:
 
 
 def _figures(one: Result, names: Sequence[str]) -> Iterator[str]:
-    from fullpipe.show.figures import BY_NAME
-    from fullpipe.show.figures.svg import picture
+    from fullpipe.report.figures import BY_NAME
+    from fullpipe.report.figures.svg import picture
 
     number = 0
     for played in one.played:
@@ -166,7 +166,7 @@ def _marks(played: Played) -> str:
     return f'<p class="quiet">{_text("; ".join(shown))}</p>'
 
 
-def _provenance(conformity: Conformity) -> str:
+def _provenance(conformity: CaseResults) -> str:
     command = origin.command()
     return provenance(
         [

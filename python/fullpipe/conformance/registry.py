@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from functools import cache
 
+from fullpipe import plugins
 from fullpipe.conformance import cases, catalogue
 from fullpipe.conformance.case import Case
 from fullpipe.errors import mistake
-from fullpipe.system import plugs
 
 # The text that the cases follow.
 TEXT = "draft-ietf-ccwg-bbr-06, repository ietf-wg-ccwg/draft-ietf-ccwg-bbr at 4ce5e87d (2026-08-03)"
@@ -65,5 +65,5 @@ def _load_packages() -> None:
     def add(offered: Case | Sequence[Case]) -> None:
         register(*([offered] if isinstance(offered, Case) else offered))
 
-    for why in plugs.load(GROUP, add).values():
+    for why in plugins.load(GROUP, add).values():
         raise mistake("case", GROUP, "packages whose cases can be loaded", why)

@@ -5,18 +5,27 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 
+from fullpipe import plugins
 from fullpipe._native import Cancelled, ControllerError, ScenarioError, WorldError
 from fullpipe.api import Watcher
-from fullpipe.ask.controllers import Chosen, Own, is_of_stack, place_of
-from fullpipe.ask.programs import Program
 from fullpipe.conformance import registry
-from fullpipe.conformance.beds import BEDS, broken, world_of
 from fullpipe.conformance.case import Case, Measured, NotApplicableError, NotReachedError
-from fullpipe.conformance.conformity import FAIL, NOT_APPLICABLE, PASS, Check, Conformity, Played, Result
+from fullpipe.conformance.conformity import Conformity
+from fullpipe.conformance.results import (
+    FAIL,
+    NOT_APPLICABLE,
+    PASS,
+    Check,
+    Played,
+    Result,
+)
+from fullpipe.conformance.runners import BEDS, broken, world_of
 from fullpipe.conformance.stage import STARTUP, Lab
 from fullpipe.errors import mistake, renamed
-from fullpipe.system import machine, plugs
-from fullpipe.worlds import registry as worlds
+from fullpipe.runs import machine
+from fullpipe.runs.worlds import registry as worlds
+from fullpipe.scenario.controllers import Chosen, Own, is_of_stack, place_of
+from fullpipe.scenario.programs import Program
 
 _TICK_S = 0.1
 # Long enough to see Startup, which is how a controller shows that it is a BBR.
@@ -88,7 +97,7 @@ def _of_program(
     watch: Watcher | None,
     workers: int | None,
 ) -> Conformity:
-    from fullpipe.conformance.outside.run import WORLD, conform_program
+    from fullpipe.conformance.programs.run import WORLD, conform_program
 
     if world not in (None, WORLD):
         raise mistake("world", world, f'"{WORLD}", which alone runs programs', "leave it out")
@@ -205,9 +214,9 @@ def _attempt(case: Case, lab: Lab) -> _Attempt:
         reason = str(error)  # E.g. a connection that ended with an error of its own.
     # A broken invariant of a built-in controller is a `PanicException`, which is no `Exception`.
     except BaseException as error:
-        if plugs.is_interrupt(error):
+        if plugins.is_interrupt(error):
             raise
-        reason = plugs.described(error)
+        reason = plugins.described(error)
     return _Attempt(lab.seed, measured, reason, applicable, tuple(_played(lab)))
 
 
@@ -219,7 +228,7 @@ def _played(lab: Lab) -> Iterator[Played]:
             runs = stage.bed.record()
         # One whose controller raised or panicked has none.
         except BaseException as error:
-            if plugs.is_interrupt(error):
+            if plugins.is_interrupt(error):
                 raise
             continue
         yield Played(stage.name, runs, tuple(stage.marks), stage.repeatable, tuple(stage.changes))

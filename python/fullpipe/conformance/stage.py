@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from fullpipe._native import Cancelled
-from fullpipe.ask.controllers import Chosen
 from fullpipe.conformance.case import NotReachedError
-from fullpipe.results.runs import Runs
+from fullpipe.measures.run import Runs
+from fullpipe.scenario.controllers import Chosen
 
 STARTUP, DRAIN = "startup", "drain"
 UP, DOWN = "probe_bw_up", "probe_bw_down"

@@ -1,5 +1,5 @@
 // The measures of a run, from the summary that the command line writes, too. How flows are combined: as in
-// python/fullpipe/results/measures.py.
+// python/fullpipe/measures/measures.py.
 
 import { unitFor, type ValueKind } from "../../charts/series";
 import { MOST_FLOWS } from "./contents";

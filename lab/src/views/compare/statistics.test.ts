@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 
 import { estimate, exactSum, tQuantile } from "./statistics";
 
-// Computed by python/fullpipe/results/statistics.py.
+// Computed by python/fullpipe/measures/statistics.py.
 const QUANTILES: [number, number][] = [[1, 12.70620473617467], [2, 4.3026527297494574], [3, 3.1824463052837055], [4, 2.7764451051977925], [9, 2.2621571627982036], [19, 2.093024054408308], [30, 2.0422724563012338], [99, 1.9842169515864239]];
 const ESTIMATES: [values: number[], mean: number, low: number, high: number][] = [
   [[56438250.84518347, 67019042.04420491], 61728646.44469419, -5492203.178046569, 128949496.06743495],

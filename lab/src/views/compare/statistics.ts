@@ -1,6 +1,6 @@
 // Means over seeds and their 95 % confidence intervals (Student's t).
 //
-// The same numbers as python/fullpipe/results/statistics.py, whose words on the sources hold here, too: Abramowitz and Stegun,
+// The same numbers as python/fullpipe/measures/statistics.py, whose words on the sources hold here, too: Abramowitz and Stegun,
 // Handbook of Mathematical Functions (1964), 26.5.27, 26.7.1 and 26.5.8; Lentz's method (Applied Optics 15, 1976, p. 668).
 
 export const LEVEL = 0.95;

@@ -5,9 +5,9 @@ from pathlib import Path as File
 import polars as pl
 
 from fullpipe._native import RecordingError
-from fullpipe.advisor.sources import Path
-from fullpipe.ask.arrivals import flow_list
+from fullpipe.advisor.sources.source import Path
 from fullpipe.errors import stated
+from fullpipe.scenario.flow_lists import flow_list
 
 
 def read(path: File) -> list[Path]:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fullpipe.advisor.question import shown
-from fullpipe.advisor.sources import MOST_PATHS, Path, Paths, check_size, too_many
+from fullpipe.advisor.sources.source import MOST_PATHS, Path, Paths, check_size, too_many
 from fullpipe.errors import mistake
 
 _EXPECTED = "JSON as `iperf3 -J` writes it"

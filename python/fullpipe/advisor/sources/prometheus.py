@@ -29,10 +29,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fullpipe.advisor.question import written
-from fullpipe.advisor.sources import MOST_PATHS, Path, Paths, documents, too_many
+from fullpipe.advisor.sources.source import MOST_PATHS, Path, Paths, documents, too_many
 from fullpipe.errors import mistake
-from fullpipe.system.words import counted, joined
-from fullpipe.text import shown
+from fullpipe.text import counted, joined, shown
 
 _LABELS = ("path", "peer", "destination", "dst", "remote", "target", "flow", "network", "instance")
 _TIMES = {"seconds": 1e3, "milliseconds": 1.0, "microseconds": 1e-3}

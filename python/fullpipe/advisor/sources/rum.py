@@ -27,11 +27,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from fullpipe.advisor.sources import MOST_PATHS, Path, documents, too_many
+from fullpipe.advisor.sources.source import MOST_PATHS, Path, documents, too_many
 from fullpipe.advisor.sources.table import DELIMITERS, DIRECTIVE, Numerals
 from fullpipe.errors import mistake
-from fullpipe.system.words import counted
-from fullpipe.text import shown
+from fullpipe.text import counted, shown
 
 # Names that no table of paths has; in lower case, as all of them are compared.
 _OWN = frozenset({"connectstart", "responsestart", "responseend", "transfersize", "downlink"})

@@ -21,9 +21,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from fullpipe.advisor.question import shown
-from fullpipe.advisor.sources import Path, Paths
+from fullpipe.advisor.sources.source import Path, Paths
 from fullpipe.errors import mistake
-from fullpipe.system.words import joined
+from fullpipe.text import joined
 
 # Below this many delivered segments the rate is not that of the path.
 _LEAST_DELIVERED = 100

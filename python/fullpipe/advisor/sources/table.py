@@ -33,10 +33,9 @@ from typing import Any
 
 from fullpipe._native import ScenarioError
 from fullpipe.advisor.question import QUANTITIES, Question, Range, parsed
-from fullpipe.advisor.sources import MOST_PATHS, Path, Paths, too_many
+from fullpipe.advisor.sources.source import MOST_PATHS, Path, Paths, too_many
 from fullpipe.errors import mistake, placed
-from fullpipe.system.words import joined
-from fullpipe.text import shown
+from fullpipe.text import joined, shown
 
 # The names of each column, in lower case with single underscores; errors suggest the first.
 _NAMES: Mapping[str, Sequence[str]] = {

@@ -1,0 +1,453 @@
+"""Implements `fullpipe study`. Each command imports the heavy modules that it needs."""
+
+import json
+import math
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
+
+from fullpipe.cli.options import (
+    ATTEMPTS_HELP,
+    SEEDS_HELP,
+    Repetitions,
+    World,
+    check_file,
+    check_folder,
+    complain,
+    console,
+    engine_of,
+    path,
+    say,
+)
+from fullpipe.cli.other_results import STUDY, refuse_others
+from fullpipe.runs.worlds import registry
+from fullpipe.text import joined
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from fullpipe.runs.engines import Engine
+    from fullpipe_studies import document as documents
+    from fullpipe_studies import gallery as galleries
+    from fullpipe_studies.catalogue import Built, Listed
+    from fullpipe_studies.claim import Size
+    from fullpipe_studies.run import Plan
+
+# More than a document of all verdicts takes.
+_MOST_FORMER_BYTES = 16 << 20
+# A claim's result, as in claims.json.
+Said: TypeAlias = "dict[str, Any]"
+
+app = typer.Typer(no_args_is_help=True, help="Reproduce the papers' figures and tables.")
+
+FAILED = 1
+_WIDTH = 160
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder for the results; several papers get a subfolder each.",
+        show_default="out/study-PAPER",
+        parser=path,
+    ),
+]
+# Of commands that read results.
+OutOfRuns = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder that `study run` wrote; of several papers, the one with a subfolder each.",
+        show_default="out/study-PAPER",
+        parser=path,
+    ),
+]
+Quick = Annotated[bool, typer.Option("--quick", help="Run smaller grids and fewer seeds: minutes in all.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
+
+
+@app.command("list")
+def listing(out: OutOfRuns = None, quick: Quick = False, as_json: AsJson = False) -> None:
+    """List papers and claims, how long they take here, and their last verdicts."""
+    from fullpipe_studies import catalogue, tables
+
+    _check_there(out)
+    everything = catalogue.everything()
+    for reason in catalogue.load_installed().values():
+        complain(reason)
+    said = _verdicts(everything, out, quick=quick)
+    rows = [_row(one, catalogue.built(one.id), said.get(one.id), quick=quick) for one in everything]
+    if as_json:
+        print(json.dumps(rows, indent=1))
+        return
+    tables.listing(rows)
+
+
+@app.command()
+def run(
+    what: Annotated[
+        list[str], typer.Argument(metavar="PAPER[.CLAIM]...", help="What to run; `all` runs every claim.")
+    ],
+    world: World = registry.DEFAULT,
+    quick: Quick = False,
+    seeds: Annotated[int | None, typer.Option(help=SEEDS_HELP, show_default="the claim's own")] = None,
+    repetitions: Repetitions = 3,
+    attempts: Annotated[int | None, typer.Option(help=ATTEMPTS_HELP, show_default="3")] = None,
+    engine: Annotated[str, typer.Option(help="local, or ray for a cluster.")] = "local",
+    ray_address: Annotated[
+        str | None,
+        typer.Option(
+            help="A Ray cluster's address, e.g. ray://host:10001.", show_default="a new one on this machine"
+        ),
+    ] = None,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run claims; write data, figures, claims.json and one report per paper. Exit code 1: some run failed."""
+    from fullpipe.errors import mistake
+    from fullpipe.runs.sweep import ATTEMPTS
+    from fullpipe_studies import catalogue, tables
+    from fullpipe_studies.claim import Size
+
+    attempts = ATTEMPTS if attempts is None else attempts
+    chosen_worlds = registry.chosen(world)
+    for one in chosen_worlds:
+        if one.name in registry.optional(there=False):
+            one.ready()  # It lacks its program, and says how to get it.
+    asked = tuple(one.name for one in chosen_worlds)
+    for name, given in {"seeds": seeds, "repetitions": repetitions, "attempts": attempts}.items():
+        if given is not None and given < 1:
+            raise mistake(name, given, "a whole number from 1", "e.g. 3")
+    chosen = _installed(catalogue.find(what))
+    carrier = engine_of(engine, ray_address, asked)
+    size = Size.QUICK if quick else Size.FULL
+    papers = list(dict.fromkeys(one.paper for one in chosen))
+    failed, rows = 0, []
+    for paper in papers:
+        plans = _plans([one for one in chosen if one.paper == paper], size, asked, seeds, repetitions)
+        folder = _folder(out, paper, quick=quick, alone=len(papers) == 1)
+        check_folder(folder)
+        refuse_others(folder, STUDY, partial(str, paper))
+        failed += _carry_out(plans, catalogue.study(paper), folder, carrier, attempts)
+        names = {plan.claim.id for plan in plans}
+        ran = [one for one in catalogue.everything() if one.id in names]
+        said = _verdicts(ran, folder)
+        rows += [_row(one, catalogue.built(one.id), said.get(one.id)) for one in ran]
+    if as_json:
+        print(json.dumps(rows, indent=1))
+    else:
+        tables.verdicts(rows)
+    if failed:
+        raise typer.Exit(FAILED)
+
+
+@app.command()
+def claims(
+    write: Annotated[
+        Path | None, typer.Option(help="File to write the table to.", show_default="stdout", parser=path)
+    ] = None,
+    gallery: Annotated[
+        Path | None,
+        typer.Option(
+            help="Document to write with every figure, together with the table.",
+            show_default="the one that the table's former version names",
+            parser=path,
+        ),
+    ] = None,
+    since: Annotated[
+        Path | None,
+        typer.Option(
+            help="A former document: rows of claims that were not run here are kept, and changes told.",
+            show_default="the file to write",
+            parser=path,
+        ),
+    ] = None,
+    out: OutOfRuns = None,
+) -> None:
+    """Print the verdicts on all claims, in Markdown, from the claims.json of the last runs."""
+    from fullpipe import files
+    from fullpipe_studies import catalogue, document
+    from fullpipe_studies import gallery as pictures
+
+    _check_there(out)
+    _check_document(write, "write")
+    former = there = _former("write", write)
+    if since is not None:
+        former = _former("since", since)
+    if gallery is None and write is not None and there.gallery is not None:
+        beside = write.with_name(there.gallery)
+        # They would contradict each other. A copy of the table alone has none.
+        gallery = beside if beside.exists() else None
+    _check_document(gallery, "gallery")
+    kept = _former_gallery(gallery, alone=write is None and since is None)
+    everything = catalogue.everything()
+    said = _verdicts(everything, out)
+    rows = [_row(one, catalogue.built(one.id), said.get(one.id), timed=False) for one in everything]
+    figures, named = None, None  # How the two documents name each other, if they are in one folder.
+    if write is not None and gallery is not None and write.parent == gallery.parent:
+        figures, named = gallery.name, write.name
+    table = document.markdown(rows, former, figures)
+    if gallery is not None:
+        folders = [(study, _found(out, study.name)) for study in catalogue.papers()]
+        pictures.save(gallery, document.lines(rows, former), folders, kept, named, complain)
+        say(f"Gallery: {gallery}")
+    if write is None:
+        print(table, end="")
+    else:
+        files.write_named(write, table.encode())
+        say(f"Claims: {write}")
+
+
+def _check_document(file: Path | None, option: str) -> None:
+    """Raises `ScenarioError` if a document cannot be written there. Creates nothing."""
+    from fullpipe.errors import mistake
+
+    if file is None:
+        return
+    if str(file) == "-":
+        raise mistake(option, "-", "a file", "leave out --write to print the table; name a file to write one")
+    check_file(file, option)
+    if option == "gallery" and not file.suffix:
+        # The images go into a folder that is named after the document.
+        raise mistake(option, str(file), "a name with a suffix", f'e.g. "{file}.md"')
+
+
+def _former(option: str, document: Path | None) -> "documents.Former":
+    """What a document says that was written before; nothing if none is there to be replaced.
+
+    Raises:
+        ScenarioError: It was named to be read and is not there, or it is no such document.
+    """
+    from fullpipe.errors import mistake
+    from fullpipe_studies import document as documents
+
+    text = _text(option, document, _VERDICTS, may_be_new=option == "write")
+    found = documents.former(text)
+    if text.strip() and not found.lines:
+        # It would be replaced, or all rows that it should have would be lost.
+        raise mistake(option, str(document), f"{_VERDICTS}, which has a row for each claim", "name another")
+    return found
+
+
+def _former_gallery(gallery: Path | None, *, alone: bool) -> "galleries.Former":
+    """What a gallery says that is to be replaced; nothing if there is none.
+
+    Raises:
+        ScenarioError: It is another document, or it is written `alone`: without the verdicts of claims that
+            were not run here, it would lose them.
+    """
+    from fullpipe.errors import mistake
+    from fullpipe_studies import gallery as galleries
+
+    found = galleries.former(_text("gallery", gallery, _GALLERY, may_be_new=True))
+    if found is None:
+        raise mistake("gallery", str(gallery), _GALLERY, "name another file")
+    if found.commands and alone:
+        fix = "add --write or --since with the table of verdicts"
+        raise mistake("gallery", str(gallery), "to be written with the verdicts that it shows", fix)
+    return found
+
+
+_VERDICTS = "a document that `fullpipe study claims` wrote"
+_GALLERY = "a gallery that `fullpipe study claims` wrote, or a new file"
+
+
+def _text(option: str, document: Path | None, expected: str, *, may_be_new: bool) -> str:
+    """The text of a former document; empty if it is not there and may be new."""
+    from fullpipe import reading
+    from fullpipe.errors import mistake
+
+    if document is None:
+        return ""
+    try:
+        return reading.text(document, _MOST_FORMER_BYTES)
+    except FileNotFoundError:
+        if may_be_new:
+            return ""
+        raise mistake(option, str(document), expected, "name one that exists") from None
+    except reading.Unreadable as error:
+        raise mistake(option, str(document), f"{expected}: {error.expected}", error.fix) from None
+
+
+def _installed(chosen: "list[Built]") -> "list[Built]":
+    """The claims whose modules are installed, with a note on each of the others.
+
+    Raises:
+        ScenarioError: None of them is.
+    """
+    from fullpipe.errors import stated
+
+    able = [one for one in chosen if not one.claim.not_installed]
+    for one in chosen:
+        for module, fix in one.claim.not_installed.items():
+            if not able:
+                why = f"{one.id} needs the Python module {module}; install it: {fix}"
+                raise stated("what", one.id, why, "a claim whose modules are installed", fix)
+            complain(f"{one.id} is left out: it needs the Python module {module}; install it: {fix}")
+    return able
+
+
+def _carry_out(
+    plans: "list[Plan]", study: object, folder: Path, engine: "Engine | None", attempts: int
+) -> int:
+    """Runs a paper's claims, writes them, and returns how many runs failed."""
+    from fullpipe import files
+    from fullpipe.cli.sweep_progress import Watched
+    from fullpipe.runs.store import Store
+    from fullpipe_studies import run as running
+    from fullpipe_studies import write
+    from fullpipe_studies.catalogue import Study
+
+    assert isinstance(study, Study)
+    store = Store(folder)
+    errors = console(stderr=True)
+    try:
+        with files.runs_kept(folder), Watched(errors, say, study.name) as watch:
+            outcome = running.carry_out(
+                plans, store, engine=engine, attempts=attempts, say=watch.say, watch=watch
+            )
+    except KeyboardInterrupt:
+        say(f"fullpipe: finished runs are kept in {folder}; the same command resumes")
+        raise
+    with files.runs_kept(folder):
+        for plan in plans:
+            with errors.status(f"Measuring {plan.claim.id}"):
+                result = running.examine(plan, store, outcome)
+                write.claim(result, folder)
+            for note in result.notes:
+                say(f"fullpipe: {plan.claim.id}: {note}")
+        with errors.status("Writing the report"):
+            report = write.paper(study, folder, complain)
+    say(f"Report: {report}")
+    return len(outcome.failed)
+
+
+def _plans(
+    chosen: "list[Built]", size: "Size", asked: "Sequence[str]", seeds: int | None, repetitions: int
+) -> "list[Plan]":
+    from fullpipe.runs.limits import MOST_STORED_RUNS, check_runs
+    from fullpipe_studies import run as running
+
+    cells = max((math.prod(map(len, one.claim.grid.factors.values())) for one in chosen), default=1)
+    for name, given in {"seeds": seeds, "repetitions": repetitions}.items():
+        check_runs(name, given or 1, cells, MOST_STORED_RUNS, "scenarios")
+    plans = [
+        running.Plan(
+            one,
+            size,
+            one.claim.runs_in(asked),
+            seeds if seeds is not None else one.claim.seeds_of(size),
+            repetitions,
+        )
+        for one in chosen
+        if one.claim.runs_in(asked)
+    ]
+    if not plans:
+        raise _elsewhere(chosen, asked[0])
+    return plans
+
+
+def _elsewhere(chosen: "list[Built]", world: str) -> ValueError:
+    """The error for claims of which none runs in the world that was asked for."""
+    from fullpipe.errors import stated
+
+    worlds = list(dict.fromkeys(name for one in chosen for name in one.claim.worlds))
+    which = f"{chosen[0].id} runs" if len(chosen) == 1 else f"the claims of {_papers_of(chosen)} run"
+    found = {name: registry.find(name) for name in worlds}
+    where = joined([f"the {one.place}" if one is not None else name for name, one in found.items()])
+    given = joined([f"--world {name}" for name in worlds], "or")
+    fix = f"leave out --world or give {given}" if registry.DEFAULT in worlds else f"give {given}"
+    return stated("world", world, f"{which} in {where} only; {fix}", joined(worlds, "or"), fix)
+
+
+def _papers_of(chosen: "list[Built]") -> str:
+    return ", ".join(dict.fromkeys(one.paper for one in chosen))
+
+
+def _folder(given: Path | None, paper: str, *, quick: bool, alone: bool) -> Path:
+    """The folder of a paper's results. Quick runs have their own, because their verdicts differ."""
+    if given is not None:
+        return given if alone else given / paper
+    return Path("out") / f"study-{paper}{'-quick' if quick else ''}"
+
+
+def _found(given: Path | None, paper: str, *, quick: bool = False) -> Path:
+    """Where to look for a paper's results. A given folder may be that of one paper or of several."""
+    alone = _folder(given, paper, quick=quick, alone=True)
+    return alone / paper if (alone / paper / "claims.json").is_file() else alone
+
+
+def _check_there(folder: Path | None) -> None:
+    """Raises `ScenarioError` if the folder to read was named and is not there."""
+    from fullpipe.errors import mistake
+
+    if folder is not None and not folder.is_dir():
+        raise mistake("out", str(folder), "a folder that `fullpipe study run` wrote", "name one that exists")
+
+
+def _verdicts(claims: "Sequence[Listed]", out: Path | None, *, quick: bool = False) -> "dict[str, Said]":
+    """The last results of claims, by claim."""
+    from fullpipe_studies import write
+
+    found: dict[str, Said] = {}
+    # A given folder may be that of every paper. It is read, and damage in it is reported, once.
+    for folder in dict.fromkeys(_found(out, one.paper, quick=quick) for one in claims):
+        found |= write.verdicts(folder, complain)
+    return found
+
+
+def _row(
+    one: "Listed", built: "Built | None", said: "Said | None", *, quick: bool = False, timed: bool = True
+) -> dict[str, object]:
+    """A claim's worlds, expected times and last verdicts."""
+    from fullpipe_studies import run as running
+    from fullpipe_studies.claim import DECIDED, Size, Verdict
+
+    findings = {finding["world"]: finding for finding in said["findings"]} if said else {}
+    times: dict[str, float] = {}
+    if built is not None and timed:
+        size = Size.QUICK if quick else Size.FULL
+        for world in built.claim.worlds:
+            plan = running.Plan(built, size, (world,), built.claim.seeds_of(size), running.REPETITIONS)
+            known = built.claim.takes_s.get(size) if world == registry.DEFAULT else None
+            if known is None and not plan.tasks:
+                continue  # That world is not here.
+            times[world] = running.expected_s(plan.tasks) if known is None else known
+    worlds = () if built is None else built.claim.worlds
+    # Its own worlds, and others in which it ran nevertheless.
+    shown = dict.fromkeys((*one.worlds, *findings))
+    missing = {world: Verdict.NOT_RUN if world in worlds else Verdict.NOT_BUILT for world in shown}
+    return {
+        "id": one.id,
+        "title": one.title,
+        "worlds": {
+            world: {
+                "expected_s": times.get(world),
+                "verdict": findings[world]["verdict"] if world in findings else missing[world].value,
+                "reason": findings[world]["reason"] if world in findings else "",
+            }
+            for world in shown
+        },
+        "size": said["size"] if said else None,
+        "fewer": _fewer(built, said),
+        "changed": built.claim.changed if built is not None else "",
+        "earlier_rule": said is not None and said.get("rule") != DECIDED,
+        "on": said["at"].partition("T")[0] if said else "",
+        "cause": built.claim.cause if built is not None and _missed(findings.values()) else "",
+        # Whether or not its results here show a miss: for rows that are kept.
+        "known_cause": built.claim.cause if built is not None else "",
+    }
+
+
+def _fewer(built: "Built | None", said: "Said | None") -> str:
+    """How many seeds a result has, if fewer than the claim's own in that form."""
+    from fullpipe_studies.claim import Size
+
+    if built is None or said is None:
+        return ""
+    own = built.claim.seeds_of(Size(said["size"]))
+    return f"{said['seeds']} of {own} seeds" if said["seeds"] < own else ""
+
+
+def _missed(findings: "Iterable[Said]") -> bool:
+    """Whether a check of a claim failed in some world, or could not be decided."""
+    return any(check["outcome"] != "met" for finding in findings for check in finding["checks"])

@@ -1,0 +1,1 @@
+"""The papers: a package each, with a file for each claim."""

@@ -1,0 +1,92 @@
+"""The steady-state model and BBRv1.
+
+Question: does the model tell the share of a BBRv1 flow, and does it matter how many flows it competes with?
+Method: one BBRv1 flow beside 1 or 16 CUBIC or Reno flows for 600 s on 10 Mbit/s, 40 ms with buffers of 1 to
+64 BDP; shares after 200 s. The error is the model's, relative to the share; its median is over buffers.
+Prediction: it does, best beside a single loss-based flow.
+
+"Accurately" is judged by the errors that the model's own paper states (5 % beside CUBIC, 8 % beside Reno);
+in shape by three times these. Both are our reading, and so is 16 for many flows.
+"""
+
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from fullpipe_studies.claim import Check, Claim, Data, Grid, more, within
+from fullpipe_studies.papers.ifip25 import _steady
+
+_MANY = 16
+_SAID = "accurately captures BBRv1 behavior, especially against single loss-based flows"
+
+
+def _figure(data: Data) -> alt.TopLevelMixin:
+    return _steady.figure(data, "others", "BBRv1 beside one and beside many loss-based flows")
+
+
+def _judge(data: Data) -> list[Check]:
+    checks = []
+    for loss in _steady.LOSSES:
+        single, crowd = (_steady.errors(data, loss=loss, others=others) for others in (1, _MANY))
+        least = _steady.PAPER_PCT[loss]
+        beside = _steady.TITLES[loss]
+        checks += [
+            within(
+                f"Median error of the model {beside}, a single flow (direction)",
+                single,
+                paper=_SAID,
+                most=_steady.SHAPE_TIMES * least,
+                unit="%",
+                shape=True,
+            ),
+            within(
+                f"Median error of the model {beside}, a single flow",
+                single,
+                paper=_SAID,
+                most=least,
+                unit="%",
+            ),
+            more(f"Median error {beside}: {_MANY} flows divided by a single one", crowd, single, paper=_SAID),
+        ]
+    return checks
+
+
+def _explain(data: Data) -> list[str]:
+    return _steady.told(Data(data.runs.filter(pl.col("others") == 1), data.series), "bbr1")
+
+
+def _document(**factors: Any) -> dict[str, Any]:
+    return _steady.document(**factors)
+
+
+CLAIM = Claim(
+    source="abstract",
+    says="Our findings confirm that the steady-state model accurately captures BBRv1 behavior, especially "
+    "against single loss-based flows.",
+    worlds=("sim", "kernel"),
+    grid=Grid(
+        factors={
+            "controller": ("bbr1",),
+            "loss": _steady.LOSSES,
+            "buffer_bdp": _steady.BUFFERS_BDP,
+            "bbrs": (1,),
+            "others": (1, _MANY),
+            "seconds": (600,),
+        },
+        quick={"buffer_bdp": (1, 8, 32), "seconds": (300,)},
+        tiny={"buffer_bdp": (4,), "seconds": (9,)},
+        in_wall_time={"buffer_bdp": (1, 8, 64), "seconds": (120,)},
+        document=_document,
+    ),
+    measure=_steady.measure,
+    figure=_figure,
+    judge=_judge,
+    cause="The same as in ware19.share and ware19.model: beside CUBIC, one flow stays below the model in "
+    "every buffer",
+    explain=_explain,
+    look_at="Is the line of a single flow on the grey one?",
+    about="bbr1",
+    seeds=5,
+    quick_seeds=3,
+)

@@ -1,0 +1,116 @@
+"""BBRv3 is biased towards long RTTs, whoever starts first.
+
+Question: how do two BBRv3 flows with different RTTs share a bottleneck, and does their order matter?
+Method: one flow with 20 ms, one with 100 ms, on 100 Mbit/s with buffers of 1 to 8 BDP (of 50 ms); either
+starts 10 s after the other. Shares in the last 60 s of 120.
+Prediction: the flow with 100 ms gets more in both orders.
+
+The abstract states the bias and that order is irrelevant. Ours: all of the set-up; over a half
+(direction) for each order and buffer, and over 60 % on average.
+"""
+
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from fullpipe_studies import charts, layers, sharing
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, within
+from fullpipe_studies.papers.pam24 import _path
+
+_SHORT_MS, _LONG_MS = 20, 100
+_LATER_S = 10
+_SAID = "biased towards long-RTT flows ... regardless of which flow starts first"
+# A buffer of one BDP of the other claims, in kilobytes.
+_BDP_KB = 625
+
+
+def _document(controller: str, first: str, buffer_bdp: float, seconds: int) -> dict[str, Any]:
+    later = f"{min(_LATER_S, seconds / 4)} s"
+    starts = {name: "0 s" if name == first else later for name in ("short", "long")}
+    document = _path.document(
+        [
+            {"controller": controller, "label": "short", "start": starts["short"]},
+            {"controller": controller, "label": "long", "start": starts["long"], "rtt": f"{_LONG_MS} ms"},
+        ],
+        buffer_bdp,
+        seconds,
+        _SHORT_MS,
+    )
+    document["path"]["buffer"] = f"{buffer_bdp * _BDP_KB} KB"
+    return document
+
+
+def _measure(trial: Trial) -> Row:
+    return {"long_share": sharing.share(sharing.rates(trial.run, trial.factors["seconds"] / 2), "long")}
+
+
+def _figure(data: Data) -> alt.TopLevelMixin:
+    frame = charts.means(data, ["controller", "first", "buffer_bdp"], "long_share")
+
+    def panel(part: Data) -> Any:
+        def draw(ours: pl.DataFrame, _first: Any) -> Any:
+            x = alt.X("buffer_bdp:Q", title="buffer, BDP of 50 ms", scale=alt.Scale(type="log", base=2))
+            points = charts.points(ours, x, "share of 100 ms", charts.controllers(ours), domain=[0, 1])
+            return alt.layer(layers.level(0.5), points)
+
+        titles = {"short": "20 ms starts first", "long": "100 ms starts first"}
+        return layers.panels(layers.of(frame, part), "first", titles, draw)
+
+    return charts.worlds(data, panel, "RTTs of 20 and 100 ms", "100 Mbit/s; dashed: a fair share")
+
+
+def _judge(data: Data) -> list[Check]:
+    checks = []
+    for first in ("short", "long"):
+        named = f"the {first} RTT first"
+        for buffer_bdp in sorted(data.runs["buffer_bdp"].unique().to_list()):
+            checks.append(
+                within(
+                    f"BBRv3's share with 100 ms, {named}, {buffer_bdp:g} BDP (direction)",
+                    data.values("long_share", controller="bbr3", first=first, buffer_bdp=buffer_bdp),
+                    paper=_SAID,
+                    least=0.5,
+                    shape=True,
+                )
+            )
+        checks.append(
+            within(
+                f"BBRv3's share with 100 ms, {named}, over all buffers",
+                data.values("long_share", controller="bbr3", first=first),
+                paper=_SAID,
+                least=0.6,
+            )
+        )
+    return checks
+
+
+def _explain(data: Data) -> list[str]:
+    return _path.told(data, "long_share", "the flow with 100 ms")
+
+
+CLAIM = Claim(
+    source="abstract",
+    says="We note that BBRv3 (similar to BBRv2) is biased towards long-RTT flows; they receive a higher "
+    "bandwidth than a competing short-RTT flow, regardless of which flow starts first.",
+    worlds=("sim",),
+    grid=Grid(
+        factors={
+            "controller": ("bbr3", _path.GOOGLES, "bbr1", "cubic"),
+            "first": ("short", "long"),
+            "buffer_bdp": _path.BUFFERS_BDP,
+            "seconds": (120,),
+        },
+        quick={"buffer_bdp": (1, 8)},
+        tiny={"controller": ("bbr3",), "buffer_bdp": (1,), "seconds": (6,)},
+        document=_document,
+    ),
+    measure=_measure,
+    figure=_figure,
+    judge=_judge,
+    explain=_explain,
+    look_at="Is the line of BBRv3 above the dashed one on both sides?",
+    about=_path.ABOUT,
+    seeds=20,
+    quick_seeds=3,
+)

@@ -1,0 +1,131 @@
+"""The first eight seconds of BBR and CUBIC.
+
+Question: which queue do BBR and CUBIC keep once they have found the rate?
+Method: one flow of each, alone on 10 Mbit/s, 40 ms, with a buffer of 8 BDP, for eight seconds.
+Prediction: after its start BBR's RTT stays within a few ms of 40 ms outside its probes; CUBIC fills the
+buffer and then cycles between 70 and 100 % of it.
+"""
+
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from fullpipe.report.figures import theme
+from fullpipe_studies import charts, take
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, more, within
+
+_RATE_MBPS, _RTT_MS, _BUFFER_BDP = 10.0, 40.0, 8
+_BUFFER = _BUFFER_BDP * take.bdp_bytes(_RATE_MBPS, _RTT_MS)
+# Startup and Drain are over after two thirds of a second (figure 4).
+_STARTED_S = 1.0
+# From this fill level on the buffer counts as full: less than two packets fit.
+_FULL = 0.97
+
+
+def _document(controller: str, seconds: float) -> dict[str, Any]:
+    return {
+        "duration": f"{seconds} s",
+        "path": {"rate": f"{_RATE_MBPS} Mbit/s", "rtt": f"{_RTT_MS} ms", "buffer": f"{_BUFFER_BDP} bdp"},
+        "flows": [{"controller": controller}],
+        "record": {"interval": "2 ms"},
+    }
+
+
+def _measure(trial: Trial) -> Row:
+    frame = take.over_time(trial.run).filter(pl.col("time_s") >= _STARTED_S)
+    outside = frame.filter(pl.col("phase").is_null() | (pl.col("phase") != "probe_bw_up"))
+    part = frame.with_columns((pl.col("queue_bytes") / _BUFFER).alias("part"))
+    filled = take.least(part.filter(pl.col("part") >= _FULL), "time_s")
+    after = part if filled is None else part.filter(pl.col("time_s") >= filled)
+    return {
+        "median_rtt_ms": take.median(outside, "rtt_ms"),
+        "filled_s": filled,
+        # A few samples lie within loss recovery, when the queue drains without new data.
+        "low_part": None if filled is None else take.quantile(after, "part", 0.02),
+        "high_part": None if filled is None else take.quantile(after, "part", 0.98),
+    }
+
+
+def _series(trial: Trial) -> pl.DataFrame:
+    return take.over_time(trial.run).select("time_s", "rtt_ms", "phase").gather_every(4)
+
+
+def _figure(data: Data) -> alt.TopLevelMixin:
+    def panel(part: Data) -> Any:
+        frame = part.series
+        full_ms = _RTT_MS * (1 + _BUFFER_BDP)
+        cycle = alt.Chart(
+            alt.InlineData(values=[{"low": _RTT_MS + 0.7 * (full_ms - _RTT_MS), "high": full_ms}])
+        )
+        lines = (
+            alt.Chart(charts.values(frame))
+            .mark_line(strokeWidth=1.2, clip=True)
+            .encode(
+                x=alt.X("time_s:Q", title="time since the SYN, s", scale=alt.Scale(nice=False)),
+                y=alt.Y("rtt_ms:Q", title="RTT, ms"),
+                color=charts.controllers(frame),
+                strokeDash=charts.dashes(frame),
+            )
+        )
+        band = cycle.mark_rect(color=theme.GRID).encode(y="low:Q", y2="high:Q")
+        return alt.layer(band, lines).properties(width=charts.WIDTH, height=charts.HEIGHT)
+
+    return charts.worlds(
+        data,
+        panel,
+        "First 8 seconds of 10 Mbit/s, 40 ms flows",
+        "grey: a buffer 70 to 100 % full, between which the paper’s CUBIC cycles",
+    )
+
+
+def _judge(data: Data) -> list[Check]:
+    def cubic(column: str) -> list[float]:
+        return data.values(column, controller="cubic")
+
+    bbr = data.values("median_rtt_ms", controller="bbr1")
+    return [
+        within(
+            "BBR's median RTT outside probes",
+            bbr,
+            paper="essentially no queue",
+            most=_RTT_MS + 10,
+            unit="ms",
+        ),
+        more(
+            "CUBIC's median RTT divided by BBR's",
+            cubic("median_rtt_ms"),
+            bbr,
+            paper="CUBIC fills the buffer",
+            least=2,
+        ),
+        within(
+            "CUBIC's longest queue divided by the buffer",
+            cubic("high_part"),
+            paper="cycles from 70 to 100 % full",
+            least=0.9,
+            shape=True,
+        ),
+        within(
+            "CUBIC's shortest queue after the buffer was full, divided by the buffer",
+            cubic("low_part"),
+            paper="cycles from 70 to 100 % full",
+            least=0.55,
+            most=0.85,
+        ),
+    ]
+
+
+CLAIM = Claim(
+    source="figure 5",
+    says="CUBIC (red) fills the available buffer, then cycles from 70 to 100 percent full every few seconds. "
+    "After startup, BBR (green) runs with essentially no queue.",
+    worlds=("sim", "kernel"),
+    grid=Grid(factors={"controller": ("bbr1", "cubic"), "seconds": (8.0,)}, document=_document),
+    measure=_measure,
+    series=_series,
+    figure=_figure,
+    judge=_judge,
+    look_at="CUBIC shows a sawtooth below the full buffer; BBR shows a flat line with a small probe "
+    "every third of a second.",
+)

@@ -1,0 +1,130 @@
+"""Under competition, BBR is limited by its window.
+
+Question: what limits BBRv1 beside loss-based flows: its rate or its window?
+Method: one BBRv1 flow alone, and beside 1 and 16 CUBIC flows, for 600 s (kernel: 120 s) on 10 Mbit/s, 40 ms
+with a buffer of 32 BDP. A sample in ProbeBW counts as limited by the window if at least 95 % of the window
+are in flight.
+Prediction: beside CUBIC it is limited by its window nearly always, alone nearly never, and it fills buffers.
+
+The path is that of the paper's figure 1. What counts as limited, "nearly" (90 and 10 %; in shape: half)
+and a buffer at least half full are our own.
+"""
+
+import math
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from fullpipe_studies import capmodel, charts, layers, take
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, more, within
+
+_RATE_MBPS, _RTT_MS, _BUFFER_BDP = 10, 40, 32
+
+
+def _document(others: int, seconds: int) -> dict[str, Any]:
+    return capmodel.document(
+        bbrs=1,
+        loss="cubic",
+        others=others,
+        rate_mbps=_RATE_MBPS,
+        rtt_ms=_RTT_MS,
+        buffer_bdp=_BUFFER_BDP,
+        seconds=seconds,
+    )
+
+
+def _measure(trial: Trial) -> Row:
+    queue = take.mean(take.link(trial.run, after_s=capmodel.begin(trial)), "queue_delay_ms")
+    return {**capmodel.limits(trial), "filled": None if queue is None else queue / (_BUFFER_BDP * _RTT_MS)}
+
+
+def _figure(data: Data) -> alt.TopLevelMixin:
+    frame = charts.means(data, ["others"], "limited").with_columns(pl.lit("bbr1").alias("controller"))
+
+    def panel(part: Data) -> Any:
+        ours = layers.of(frame, part)
+        x = alt.X("others:O", title="CUBIC flows beside it")
+        y = "samples limited by the window"
+        points = charts.points(ours, x, y, charts.controllers(ours), domain=[0, 1])
+        return points.properties(width=charts.WIDTH, height=charts.HEIGHT)
+
+    return charts.worlds(
+        data, panel, "What limits BBRv1 beside CUBIC", "10 Mbit/s, 40 ms, 32 BDP; ProbeBW only"
+    )
+
+
+def _judge(data: Data) -> list[Check]:
+    alone = data.values("limited", others=0)
+    checks = [within("Samples limited by the window, alone", alone, paper="rate-based", least=0, most=0.1)]
+    for others in sorted(data.runs["others"].unique().to_list()):
+        if others == 0:
+            continue
+        beside, filled = (data.values(column, others=others) for column in ("limited", "filled"))
+        beside_said = f"beside {others} CUBIC"
+        checks += [
+            more(
+                f"Samples limited by the window, {beside_said}, divided by those alone",
+                beside,
+                alone,
+                paper="when competing, BBR is window-limited",
+            ),
+            within(
+                f"Samples limited by the window, {beside_said} (direction)",
+                beside,
+                paper="when competing, BBR is window-limited",
+                least=0.5,
+                shape=True,
+            ),
+            within(
+                f"Samples limited by the window, {beside_said}",
+                beside,
+                paper="when competing, BBR is window-limited",
+                least=0.9,
+            ),
+            within(
+                f"Mean queue, {beside_said}",
+                filled,
+                paper="it will fill network buffers",
+                least=0.5,
+                unit="of the buffer",
+                shape=True,
+            ),
+        ]
+    return checks
+
+
+def _explain(data: Data) -> list[str]:
+    said = []
+    for others in (1, 16):
+        row = {
+            name: data.mean(name, others=others)
+            for name in ("silent", "rtt_ms", "least_ms", "flight_packets", "window_packets")
+        }
+        if not any(math.isnan(value) for value in row.values()):
+            said.append(f"Beside {others} CUBIC: {capmodel.told(row, _RTT_MS, _BUFFER_BDP)}")
+    return said
+
+
+CLAIM = Claim(
+    source="section 3; figure 1",
+    says="While BBR is supposed to be a rate-based algorithm, when competing, BBR is window-limited. ... it "
+    "will fill network buffers when competing with loss-based algorithms. (The first author's summary)",
+    worlds=("sim", "kernel"),
+    grid=Grid(
+        factors={"others": (0, 1, 16), "seconds": (600,)},
+        tiny={"others": (0, 1), "seconds": (15,)},
+        in_wall_time={"seconds": (120,)},
+        document=_document,
+    ),
+    measure=_measure,
+    figure=_figure,
+    judge=_judge,
+    cause="The same as in ware19.share: beside CUBIC, BBR's share is below the one at which the window "
+    "binds, so it is limited by its rate most of the time, and after each ProbeRTT its flight has "
+    "to grow from four packets",
+    explain=_explain,
+    look_at="Is the point without CUBIC near 0 and are the others near 1?",
+    seeds=10,
+    quick_seeds=3,
+)

@@ -1,0 +1,259 @@
+"""An answer in plain values: a ranking, what would change it, how far to trust it, and how to apply it."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from fullpipe.advisor import candidates
+from fullpipe.advisor.crossings import Boundaries, Crossing, Looked
+from fullpipe.advisor.goals import Trial
+from fullpipe.advisor.inputs import Inputs
+from fullpipe.advisor.question import Question, percent
+from fullpipe.advisor.ranking import Place, Ranking
+from fullpipe.advisor.recipes import Line
+from fullpipe.measures.statistics import Estimate
+from fullpipe.text import joined
+
+# How many paths of a range are asked about.
+PATHS = 48
+# From this share of a range's paths on, who is best on them is best on it.
+MOSTLY = 0.9
+
+
+@dataclass(frozen=True)
+class Column:
+    """What people see of a candidate, besides its score."""
+
+    name: str
+    title: str
+    unit: str
+    take: Callable[[Trial], float | None]
+    digits: int
+
+
+COLUMNS = (
+    Column("goodput", "Goodput", "Mbit/s", lambda trial: trial.goodput_bps / 1e6, 2),
+    Column("rtt_p95", "RTT p95", "ms", lambda trial: trial.rtt_p95_ms, 1),
+    Column("retransmitted", "Retransmitted", "%", lambda trial: 100 * trial.loss_ratio, 2),
+    Column("short_flows", "Short flows", "ms", lambda trial: trial.fct_ms, 1),
+    Column("harm", "Harm", "%", lambda trial: None if trial.harm is None else 100 * trial.harm, 0),
+)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A candidate's part of a range of paths."""
+
+    candidate: str
+    wins: float  # The share of the paths where it is the clear winner.
+    leads: float  # The share where it is a leader: wins, or cannot be told from the winner.
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer. `answer` is its first sentence, and `to_dict` all of it in plain values."""
+
+    question: Question
+    goal: str
+    world: str
+    took_s: float
+    # On one path: the ranking. Over a range: one at each path.
+    rankings: tuple[Ranking, ...]
+    paths: tuple[Question, ...]
+    crossings: tuple[Crossing, ...] = ()
+    # Where they were looked for; empty if nowhere.
+    looked: tuple[Looked, ...] = ()
+    # Whether the time was too short for short flows and a neighbour, which the goal does not need.
+    brief: bool = False
+    parts: tuple[Part, ...] = ()
+    # Over a range: where the winner changes.
+    boundaries: Boundaries | None = None
+    trust: str = ""
+    lines: tuple[Line, ...] = field(default=())
+    # Why runs cannot be trusted, a reason for each such run; in the simulator there is none.
+    doubts: tuple[str, ...] = ()
+    # Where the fields of the question and the goal come from.
+    inputs: Inputs = field(default_factory=Inputs)
+
+    @property
+    def ranking(self) -> Ranking:
+        """The ranking of the path, or that of a range's first path."""
+        return self.rankings[0]
+
+    @property
+    def winner(self) -> str | None:
+        """Who is clearly best; over a range, on at least 90 % of its paths. None if nobody is."""
+        if not self.parts:
+            return self.ranking.winner
+        return next((part.candidate for part in self.parts if part.wins >= MOSTLY), None)
+
+    @property
+    def whole(self) -> bool:
+        """Whether the time was enough for all paths of a range."""
+        return len(self.paths) == (PATHS if self.parts else 1)
+
+    @property
+    def answer(self) -> str:
+        """The answer in a sentence."""
+        return _over_a_range(self) if self.parts else _on_a_path(self.ranking)
+
+    @property
+    def hosts(self) -> str:
+        """On which hosts the candidates were judged, in a sentence."""
+        asked = self.question
+        below = ", as the lines below set it" if any(one.where == "pacing" for one in self.lines) else ""
+        if not asked.pacing:
+            paced = "without pacing, except for controllers that pace themselves"
+        else:
+            paced = f"with pacing by fq{below}{', of competitors too' if asked.competitors else ''}"
+        memory = {"linux": "Linux's default socket buffers"}.get(asked.tcp_memory or "")
+        more = [*(["ECN"] if asked.ecn else []), *([memory] if memory else [])]
+        return f"Judged {paced}{f', and with {joined(more)}' if more else ''}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything in plain values."""
+        told: dict[str, Any] = {
+            "answer": self.answer,
+            "winner": self.winner,
+            "goal": self.goal,
+            "world": self.world,
+            "path": path_of(self.question),
+            **self.inputs.to_dict(),
+            "notes": list(self.question.notes),
+            "seconds": round(self.took_s, 3),
+            "trust": self.trust,
+            "untrustworthy": list(self.doubts),
+            "hosts": self.hosts,
+            "apply": [
+                {
+                    "where": one.where,
+                    "line": one.text,
+                    "checked": one.checked,
+                    "simulated": one.simulated,
+                }
+                for one in self.lines
+            ],
+        }
+        if self.parts:
+            told["paths"] = len(self.paths)
+            told["seeds"] = self.ranking.seeds
+            told["complete"] = self.whole
+            told["parts"] = [
+                {"controller": one.candidate, "wins": one.wins, "leads": one.leads} for one in self.parts
+            ]
+            told["boundaries"] = None if self.boundaries is None else asdict(self.boundaries)
+            told["winners"] = [
+                {"path": path_of(path), "winner": ranking.winner, "leaders": list(ranking.leaders)}
+                for path, ranking in zip(self.paths, self.rankings, strict=True)
+            ]
+            return told
+        told["seeds"] = self.ranking.seeds
+        told["settled"] = self.ranking.settled
+        told["ranking"] = [_place(place) for place in self.ranking.places]
+        told["crossings"] = [
+            {
+                "quantity": one.quantity,
+                "side": "below" if one.below else "above",
+                "value": one.value,
+                "until": one.until,
+                "ahead": one.ahead,
+                "behind": one.behind,
+                "lacks": one.lacks,
+                "seen_at": one.seen_at,
+            }
+            for one in self.crossings
+        ]
+        told["looked_at"] = [asdict(one) for one in self.looked]
+        told["crossings_complete"] = bool(self.looked) and all(one.complete for one in self.looked)
+        return told
+
+    def to_json(self) -> str:
+        """`to_dict` as text."""
+        return json.dumps(self.to_dict(), indent=2)
+
+
+def _on_a_path(found: Ranking) -> str:
+    first = found.places[0]
+    others = [place for place in found.places if place.standing == "behind"]
+    if first.score.mean <= 0:
+        return f"No candidate: {joined([place.candidate for place in found.places])} all score zero here."
+    if found.winner is not None:
+        return f"Run {called(first.candidate)}: {_behind(others, first)}."
+    undecided = [place.behind for place in found.places if place.standing == "undecided"]
+    if any(behind.low is not None and behind.low > 0 for behind in undecided):
+        why = f"after {found.seeds} seeds, it is not settled whether their scores differ by more than 1 %"
+    elif undecided:
+        why = f"after {found.seeds} seeds, their scores cannot be told apart"
+    else:
+        why = "their scores differ by less than 1 %"
+    rest = f"; {_behind(others, first)}" if others else ""
+    return f"No clear winner between {joined(list(found.leaders))}: {why}{rest}."
+
+
+def called(candidate: str) -> str:
+    """A candidate, with Linux's name for it where that is another one."""
+    linux = candidates.linux_name(candidate)
+    return candidate if linux in (None, candidate) else f"{candidate} (Linux's {linux})"
+
+
+def _behind(others: Sequence[Place], first: Place) -> str:
+    said = [f"{one.candidate} scores {percent(one.behind.mean / first.score.mean)} less" for one in others]
+    return joined([said[0], *(one.replace(" scores", "") for one in said[1:])])
+
+
+def _over_a_range(advice: Answer) -> str:
+    best, paths = advice.parts[0], len(advice.rankings)
+    unclear = sum(ranking.winner is None for ranking in advice.rankings)
+    none = f"{unclear} have no clear winner"
+    if advice.winner is not None:
+        won = f"it is the clear winner on {best.wins * paths:.0f} of {paths} paths in the range"
+        return f"Run {called(best.candidate)}: {won}{f'; {none}' if unclear else ''}."
+    said = [f"{one.candidate} on {one.wins * paths:.0f}" for one in advice.parts if one.wins > 0]
+    if not said:
+        return f"No clear winner over the range, nor on any of {paths} paths in it."
+    won = f"of {paths} paths in it, {joined(said)}"
+    return f"No clear winner over the range. Clearly best: {won}{f'; {none}' if unclear else ''}."
+
+
+def path_of(question: Question) -> dict[str, Any]:
+    """What was given of a path, in plain values."""
+    given: dict[str, Any] = {
+        name: value if isinstance(value, str | int | float) else str(value)
+        for name in (
+            "rate",
+            "rtt",
+            "buffer",
+            "loss",
+            "jitter",
+            "queue",
+            "policer",
+            "flow_size",
+            "tcp_memory",
+            "duration",
+        )
+        if (value := question.buffer_text if name == "buffer" else getattr(question, name)) is not None
+    }
+    if question.competitors:
+        given["competitors"] = [f"{name}:{count}" for name, count in question.competitors]
+    return given | ({"ecn": True} if question.ecn else {})
+
+
+def _place(place: Place) -> dict[str, Any]:
+    measures = {column.name: _interval(place.measure(column.take)) for column in COLUMNS}
+    return {
+        "controller": place.candidate,
+        "standing": place.standing,
+        "score": _interval(place.score),
+        "behind": _interval(place.behind),
+        "measures": {
+            column.name: None
+            if measures[column.name] is None
+            else {**(measures[column.name] or {}), "unit": column.unit}
+            for column in COLUMNS
+        },
+    }
+
+
+def _interval(value: Estimate | None) -> dict[str, Any] | None:
+    return None if value is None else {"mean": value.mean, "ci95": [value.low, value.high]}

@@ -1,0 +1,488 @@
+"""Is the advised controller the best one in the kernel, too? The advisor's answers on random paths.
+
+Paths and goals are drawn from the distribution of `draw`, with a fixed seed. The advisor answers each by
+simulation, with up to `ADVISOR_SEEDS` seeds and without a limit of time. Then every candidate runs in the
+kernel world, in the very same scenarios: its score there is the mean over the repetitions.
+
+The criterion, written before the first result:
+
+* The candidates are what Linux has nearly everywhere: reno, cubic and bbr1 (Linux's `bbr`).
+* The **advised** controller is the first of the advisor's ranking, also where it says "no clear winner":
+  an operator has to run something. Whether the last of those that it calls equal would do is shown beside it
+  and does not count.
+* A path is **met** if the advised controller's mean score in the kernel is at most 2 % below the highest
+  mean of any candidate. It is **missed** otherwise. Means decide, and nothing is forgiven because of noise.
+* Noise is answered by repetitions. Each candidate runs three times. As long as the 95 % confidence interval
+  (Welch) of what the advised one lacks against some candidate has 2 % inside it, the path is repeated: up to
+  five times, then up to eight. That does not depend on the direction in which the result points.
+* Kernel runs that the emulator calls untrustworthy are tried again, up to six times in all, and left out if
+  they still are. A path on which a candidate has less than two trusted repetitions is not judged; at least 30
+  paths must be judged.
+* The advisor passes if 90 % of the judged paths are met.
+
+The time of a measurement may be limited. When it is over, the trusted repetitions that there are count.
+"""
+
+import contextlib
+import csv
+import io
+import json
+import math
+import random
+import time
+from collections.abc import Callable, Generator, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fullpipe import files
+from fullpipe.advisor import goals, ranking
+from fullpipe.advisor.answer import path_of
+from fullpipe.advisor.goals import Goal
+from fullpipe.advisor.question import Question
+from fullpipe.advisor.ranking import Ranking
+from fullpipe.advisor.trials import Bench, Plan, Summaries, address
+from fullpipe.measures.statistics import t_quantile
+from fullpipe.runs import sweep
+from fullpipe.runs.engines import Ended, Engine
+from fullpipe.runs.engines.local import Local
+from fullpipe.runs.engines.task import Task, check_ready
+from fullpipe.runs.store import Store
+from fullpipe.runs.worlds import registry
+from fullpipe.text import counted, minutes
+
+CANDIDATES = ("reno", "cubic", "bbr1")
+ADVISOR_SEEDS = 64
+# The part of the best score that the advised controller may lack, and the part of the paths that must be met.
+WITHIN, TARGET = 0.02, 0.9
+LEAST_JUDGED = 30
+# How often each candidate runs: at first, and where it is not settled.
+REPETITIONS = (3, 5, 8)
+# How often a run is tried that cannot be trusted.
+ATTEMPTS = 6
+# Fewer trusted repetitions give no interval.
+_LEAST_TRUSTED = 2
+PATHS, SEED = 36, 14
+
+# The distribution.
+_RATE_MBPS, _RTT_MS, _BUFFER_BDP = (2.0, 100.0), (10.0, 150.0), (0.25, 4.0)
+# Ten packets: a queue of less is no router's.
+_LEAST_BUFFER_BYTES = 15_000
+_LOSSY, _LOSS_PERCENT = 0.5, (0.01, 1.0)
+_SHARED, _NEIGHBOURS, _MOST_NEIGHBOURS = 0.3, ("cubic", "bbr1"), 3
+_GOALS = {"throughput": 3, "balance": 3, "delay": 2, "neighbours": 2, "short flows": 2}
+_SIZE_KB = (50.0, 1000.0)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A path and what it is for."""
+
+    number: int
+    question: Question
+    goal: Goal
+
+    @property
+    def plan(self) -> Plan:
+        """The runs that give its scores."""
+        return Plan(self.question, self.goal.needs)
+
+    @property
+    def name(self) -> str:
+        """Its path and goal for people."""
+        asked = self.question
+        said = [str(asked.rate), str(asked.rtt), asked.buffer_text]
+        said += [f"loss {asked.loss}"] if asked.loss else []
+        said += [f"beside {count} {name}" for name, count in asked.competitors]
+        said += [f"flows of {asked.flow_size}"] if asked.flow_size else []
+        return ", ".join(said)
+
+
+def draw(paths: int = PATHS, seed: int = SEED) -> list[Case]:
+    """Random paths; the first ones are the same however many are drawn.
+
+    Logarithmically uniform: rate 2 to 100 Mbit/s, round-trip time 10 to 150 ms, buffer 0.25 to 4 BDP but at
+    least 15 KB. Half of them have random loss, 0.01 to 1 %; three of ten have one to three competitors, all
+    CUBIC or all BBRv1. Of twelve goals three are throughput, three balance, two delay, two neighbours, and
+    two the completion of flows of 50 KB to 1 MB.
+    """
+    chance = random.Random(seed)
+    return [_case(number, chance) for number in range(1, paths + 1)]
+
+
+def _case(number: int, chance: random.Random) -> Case:
+    def between(ends: tuple[float, float]) -> float:
+        low, high = ends
+        return low * math.exp(math.log(high / low) * chance.random())
+
+    # Everything is drawn for every path, so that a path does not depend on what others needed.
+    rate_mbps, rtt_ms, bdps = round(between(_RATE_MBPS), 1), round(between(_RTT_MS), 1), between(_BUFFER_BDP)
+    loss = f"{between(_LOSS_PERCENT):.2g} %" if chance.random() < _LOSSY else None
+    shared, neighbour = chance.random() < _SHARED, chance.choice(_NEIGHBOURS)
+    neighbours = chance.randint(1, _MOST_NEIGHBOURS)
+    (goal,) = chance.choices(list(_GOALS), list(_GOALS.values()))
+    size = f"{between(_SIZE_KB):.0f} KB" if goal == "short flows" else None
+    buffer_bytes = max(_LEAST_BUFFER_BYTES, bdps * rate_mbps * rtt_ms * 125)
+    question = Question(
+        rate=f"{rate_mbps} Mbit/s",
+        rtt=f"{rtt_ms} ms",
+        buffer=f"{buffer_bytes / 1e3:.0f} KB",
+        loss=loss,
+        competitors=((neighbour, neighbours),) if shared else (),
+        flow_size=size,
+        candidates=CANDIDATES,
+    )
+    return Case(number, question, goals.named("throughput" if size else goal, sized=size is not None))
+
+
+@dataclass(frozen=True)
+class Lack:
+    """What the advised controller lacks against another one in the kernel, as a part of the other's score."""
+
+    mean: float
+    low: float
+    high: float
+
+    @staticmethod
+    def of(own: Sequence[float], other: Sequence[float]) -> "Lack":
+        """With the 95 % confidence interval by Welch's method, for runs that have nothing in common."""
+        best = math.fsum(other) / len(other)
+        mine = math.fsum(own) / len(own)
+        parts = [_variance(values) / len(values) for values in (own, other)]
+        width = 0.0
+        if (total := math.fsum(parts)) > 0:
+            freedom = total**2 / math.fsum(
+                part**2 / (len(values) - 1) for part, values in zip(parts, (own, other), strict=True)
+            )
+            width = t_quantile(max(1, int(freedom))) * math.sqrt(total)
+        scale = best or 1.0
+        return Lack((best - mine) / scale, (best - mine - width) / scale, (best - mine + width) / scale)
+
+    @property
+    def settled(self) -> bool:
+        """Whether the tolerance is outside of the interval."""
+        return self.high <= WITHIN or self.low > WITHIN
+
+
+def _variance(values: Sequence[float]) -> float:
+    mean = math.fsum(values) / len(values)
+    return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
+
+
+@dataclass(frozen=True)
+class Held:
+    """A case, the advisor's answer, and the candidates' scores in the kernel.
+
+    A candidate has a score for each repetition that can be trusted.
+    """
+
+    case: Case
+    answer: Ranking
+    scores: dict[str, list[float]]
+    left_out: int = 0  # Repetitions of candidates that cannot be trusted, or failed.
+
+    @property
+    def advised(self) -> str:
+        """The first of the advisor's ranking."""
+        return self.answer.places[0].candidate
+
+    @property
+    def judged(self) -> bool:
+        """Whether there are enough trusted runs."""
+        return all(len(values) >= _LEAST_TRUSTED for values in self.scores.values())
+
+    def mean(self, candidate: str) -> float:
+        """A candidate's score in the kernel."""
+        return math.fsum(self.scores[candidate]) / len(self.scores[candidate])
+
+    @property
+    def best(self) -> str:
+        """Who has the highest score in the kernel; the advised one if it is as high."""
+        return max(self.scores, key=lambda name: (self.mean(name), name == self.advised))
+
+    def lack(self, candidate: str, other: str | None = None) -> Lack:
+        """What a candidate lacks against the best one, or another."""
+        return Lack.of(self.scores[candidate], self.scores[other or self.best])
+
+    def within(self, candidate: str) -> bool:
+        """Whether a candidate's mean is within the tolerance of the best."""
+        return self.mean(candidate) >= (1 - WITHIN) * self.mean(self.best)
+
+    @property
+    def met(self) -> bool:
+        """Whether the advised one is."""
+        return self.judged and self.within(self.advised)
+
+    @property
+    def settled(self) -> bool:
+        """Whether more repetitions would say nothing new."""
+        if not self.judged or any(len(values) < REPETITIONS[0] for values in self.scores.values()):
+            return False
+        lacks = [self.lack(self.advised, name) for name in self.scores if name != self.advised]
+        return any(one.low > WITHIN for one in lacks) or all(one.settled for one in lacks)
+
+    @property
+    def verdict(self) -> str:
+        """In a word or two."""
+        if not self.judged:
+            return "not judged"
+        return "met" if self.met else "missed"
+
+
+@dataclass(frozen=True)
+class Table:
+    """All cases."""
+
+    held: tuple[Held, ...]
+    world: str
+    build: str  # Version and kernel.
+    failed: tuple[str, ...] = field(default=())
+
+    @property
+    def judged(self) -> list[Held]:
+        """Those with enough trusted runs."""
+        return [one for one in self.held if one.judged]
+
+    def share(self, of: Callable[[Held], bool]) -> float:
+        """The share of the judged cases."""
+        return sum(map(of, self.judged)) / len(self.judged) if self.judged else 0.0
+
+    @property
+    def passed(self) -> bool:
+        """Whether enough was judged, and enough of it met."""
+        return len(self.judged) >= LEAST_JUDGED and self.share(lambda one: one.met) >= TARGET
+
+    def __str__(self) -> str:
+        met, share = sum(one.met for one in self.judged), self.share(lambda one: one.met)
+        return (
+            f"On {met} of {len(self.judged)} paths ({100 * share:.0f} %) the advised controller's score in "
+            f"the kernel is within {100 * WITHIN:.0f} % of the best candidate's. The target is "
+            f"{100 * TARGET:.0f} % of at least {LEAST_JUDGED} paths: {'met' if self.passed else 'not met'}."
+        )
+
+    @property
+    def summary(self) -> list[tuple[str, int, int]]:
+        """What is met on how many paths, of how many: the advice, and for comparison simpler rules."""
+        judged = self.judged
+        clear = [one for one in judged if one.answer.winner is not None]
+        unclear = [one for one in judged if one.answer.winner is None]
+        rows = [
+            ("the advised controller", judged, [one.met for one in judged]),
+            ("of these, clear winners", clear, [one.met for one in clear]),
+            ("of these, no clear winner", unclear, [one.met for one in unclear]),
+            (
+                "no clear winner: every controller that is called equal",
+                unclear,
+                [all(map(one.within, one.answer.leaders)) for one in unclear],
+            ),
+            *((f"always {name}", judged, [one.within(name) for one in judged]) for name in CANDIDATES),
+        ]
+        return [(name, sum(met), len(paths)) for name, paths, met in rows]
+
+    def to_markdown(self) -> str:
+        """The tables of docs/advisor/kernel.md."""
+        lines = [f"Made by `fullpipe kernel advice`: {self.build}. {self}", ""]
+        lines += [f"| within {100 * WITHIN:.0f} % of the best in the kernel | paths | |", "|---|---|---|"]
+        lines += [
+            f"| {name} | {met} of {paths} | {f'{100 * met / paths:.0f} %' if paths else '–'} |"
+            for name, met, paths in self.summary
+        ]
+        heads = ["", "path", "for", "advised", "best", *CANDIDATES, "lacks", ""]
+        lines += ["", f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+        lines += [f"| {' | '.join(_row(one))} |" for one in self.held]
+        if self.failed:
+            lines += ["", *(f"Failed: {one}" for one in self.failed)]
+        return "\n".join(lines) + "\n"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything in plain values."""
+        return {
+            "answer": str(self),
+            "passed": self.passed,
+            "world": self.world,
+            "build": self.build,
+            "failed": list(self.failed),
+            "cases": [_case_dict(one) for one in self.held],
+        }
+
+    def to_json(self) -> str:
+        """`to_dict` as text."""
+        return json.dumps(self.to_dict(), indent=1)
+
+    def to_csv(self) -> str:
+        """One row for each case."""
+        text = io.StringIO()
+        out = csv.writer(text, lineterminator="\n")
+        scores = [f"{name}_{what}" for name in CANDIDATES for what in ("score", "repetitions")]
+        out.writerow(
+            [
+                "number",
+                "path",
+                "goal",
+                "advised",
+                "leaders",
+                "best",
+                "lacks",
+                "low",
+                "high",
+                "verdict",
+                *scores,
+            ]
+        )
+        for one in self.held:
+            lack = one.lack(one.advised) if one.judged else None
+            numbers = [f"{lack.mean:.5f}", f"{lack.low:.5f}", f"{lack.high:.5f}"] if lack else ["", "", ""]
+            cells = [
+                cell
+                for name in CANDIDATES
+                for cell in (f"{one.mean(name):.5f}" if one.scores[name] else "", len(one.scores[name]))
+            ]
+            out.writerow(
+                [
+                    one.case.number,
+                    one.case.name,
+                    one.case.goal.name,
+                    one.advised,
+                    " ".join(one.answer.leaders),
+                    one.best if one.judged else "",
+                    *numbers,
+                    one.verdict,
+                    *cells,
+                ]
+            )
+        return text.getvalue()
+
+
+def _row(one: Held) -> list[str]:
+    """A case's line in the page."""
+    advised = one.advised if one.answer.winner else f"{' = '.join(one.answer.leaders)}"
+    scores = [
+        f"{one.mean(name):.3f} ({len(values)})" if values else "–" for name, values in one.scores.items()
+    ]
+    lacks = "–"
+    if one.judged and one.best != one.advised:
+        lack = one.lack(one.advised)
+        lacks = f"{100 * lack.mean:.1f} % ({100 * lack.low:.1f}..{100 * lack.high:.1f})"
+    elif one.judged:
+        lacks = "0"
+    return [
+        str(one.case.number),
+        one.case.name,
+        one.case.goal.name,
+        advised,
+        one.best if one.judged else "–",
+        *scores,
+        lacks,
+        one.verdict,
+    ]
+
+
+def write(table: Table, folder: Path) -> None:
+    """Writes advice.json, advice.csv and table.md."""
+    files.write(folder, "advice.json", (table.to_json() + "\n").encode())
+    files.write(folder, "advice.csv", table.to_csv().encode())
+    files.write(folder, "table.md", table.to_markdown().encode())
+
+
+def _case_dict(one: Held) -> dict[str, Any]:
+    lack = one.lack(one.advised) if one.judged else None
+    return {
+        "number": one.case.number,
+        "path": path_of(one.case.question),
+        "goal": one.case.goal.name,
+        "advised": one.advised,
+        "leaders": list(one.answer.leaders),
+        "simulated": {place.candidate: place.score.mean for place in one.answer.places},
+        "seeds": one.answer.seeds,
+        "kernel": one.scores,
+        "left_out": one.left_out,
+        "best": one.best if one.judged else None,
+        "lacks": None if lack is None else {"mean": lack.mean, "ci95": [lack.low, lack.high]},
+        "verdict": one.verdict,
+    }
+
+
+def hold(
+    cases: Sequence[Case],
+    store: Store,
+    *,
+    world: str = "kernel",
+    engine: Engine | None = None,
+    repetitions: Sequence[int] = REPETITIONS,
+    until_s: float = math.inf,
+    say: Callable[[str], None] = lambda _line: None,
+    watch: Callable[[sweep.Progress], None] = lambda _progress: None,
+) -> Table:
+    """Asks the advisor, and runs in the other world what the store does not have.
+
+    After `until_s`, a time of `time.monotonic`, no more runs are begun.
+    """
+    (reference,) = registry.chosen(world)
+    bench = Bench.of(registry.DEFAULT)
+    held = [
+        Held(
+            case,
+            ranking.rank(bench, case.question, case.goal, most=ADVISOR_SEEDS, extras=frozenset()),
+            {name: [] for name in case.question.candidates},
+        )
+        for case in cases
+    ]
+    engine = _Until(engine or Local(), until_s)
+    failed: dict[str, str] = {}
+    about: dict[str, Any] = {}
+    for count in repetitions:
+        plans = {one.case.number: one.case.plan for one in held if not one.settled}
+        tasks = [
+            Task(reference.name, job) for plan in plans.values() for job in plan.jobs(range(1, count + 1))
+        ]
+        if not tasks:
+            break
+
+        def begin(_found: object, pending: list[Task], number: int = len(plans), count: int = count) -> None:
+            check_ready(pending)
+            if pending:
+                to_do = f"{counted(len(pending), 'run')} to do, about {minutes(Local().takes_s(pending))}"
+                say(f"{counted(number, 'path')} with {count} repetitions: {to_do}")
+
+        outcome = sweep.carry_out(tasks, store, engine, attempts=ATTEMPTS, watch=watch, begin=begin)
+        failed |= {one.task.name: one.reason for one in outcome.failed}
+        trusted = {address(one.task.job): one.summary for one in outcome.of(tasks) if not one.untrustworthy}
+        about = next((summary["provenance"] for summary in trusted.values()), about)
+        held = [
+            _scored(one, plans[one.case.number], count, trusted) if one.case.number in plans else one
+            for one in held
+        ]
+    build = f"Fullpipe {about.get('version', '')}, Linux {about.get('kernel', '')}"
+    return Table(tuple(held), reference.name, build, tuple(f"{name}: {why}" for name, why in failed.items()))
+
+
+@dataclass(frozen=True)
+class _Until:
+    """An engine that ends at a time, whatever is left."""
+
+    engine: Engine
+    until_s: float
+
+    def run(self, tasks: Iterable[Task]) -> Generator[Ended, None, None]:
+        """The tasks that end in time; what runs then is stopped."""
+        with contextlib.closing(self.engine.run(tasks)) as ending:
+            while time.monotonic() < self.until_s and (ended := next(ending, None)) is not None:
+                yield ended
+
+    def cost(self, task: Task) -> float:
+        """That of the engine."""
+        return self.engine.cost(task)
+
+
+def _scored(one: Held, plan: Plan, count: int, trusted: Summaries) -> Held:
+    """The scores of the repetitions all of whose runs are trusted."""
+    scores = {
+        name: [
+            one.case.goal.score(plan.trial(name, number, trusted))
+            for number in range(1, count + 1)
+            if all(needed in trusted for needed in plan.needs(name, number))
+        ]
+        for name in one.scores
+    }
+    left_out = count * len(scores) - sum(map(len, scores.values()))
+    return Held(one.case, one.answer, scores, left_out)

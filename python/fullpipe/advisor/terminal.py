@@ -1,0 +1,163 @@
+"""An answer for a terminal: what `fullpipe advise` prints, and `print` in Python."""
+
+import io
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+from rich.console import Console
+from rich.text import Text
+
+from fullpipe.advisor import goals
+from fullpipe.advisor.answer import COLUMNS, Answer
+from fullpipe.advisor.crossings import Looked
+from fullpipe.advisor.question import SHORT
+from fullpipe.measures.statistics import Estimate
+from fullpipe.report.fitting import Fitting
+from fullpipe.report.screen import Screen
+from fullpipe.text import counted, joined
+
+# Of more changes over a range, only the first ones are printed; `to_dict` has all.
+_BOUNDARIES = 8
+# Wide enough for the table, where no terminal limits it.
+_WIDTH = 120
+_Part: TypeAlias = Text | Fitting
+# The titles of the lines that apply an answer: those that make a host as it was simulated, and the others.
+APPLY = {"To apply it": True, "The same controller in QUIC stacks, which were not simulated": False}
+
+
+def text(advice: Answer) -> str:
+    """All of it as plain text."""
+    out = Screen(file=io.StringIO(), width=_WIDTH)
+    show(advice, out)
+    assert isinstance(out.file, io.StringIO)
+    return "\n".join(line.rstrip() for line in out.file.getvalue().splitlines())
+
+
+def show(advice: Answer, out: Console) -> None:
+    """Prints all of it."""
+    for part in parts(advice):
+        out.print(part, soft_wrap=isinstance(part, Text))
+
+
+def parts(advice: Answer) -> Iterator[_Part]:
+    """What is printed, one after the other."""
+    yield Text(advice.answer, style="bold")
+    yield Text()
+    yield shares(advice) if advice.parts else ranking(advice)
+    for note in [*notes(advice), advice.hosts]:
+        yield Text(note)
+    if crossed := crossings(advice):
+        title, *lines = crossed
+        yield Text(f"\n{title}")
+        yield from (Text(f"  {line}") for line in lines)
+    if advice.trust:
+        yield Text(f"\nHow far to trust it: {advice.trust}")
+    for title, simulated in APPLY.items():
+        own = [line for line in advice.lines if line.simulated is simulated]
+        if own:
+            yield Text(f"\n{title}:")
+        for line in own:
+            yield Text(f"  {line.where}: {line.text}{f'  # {line.checked}' if line.checked else ''}")
+
+
+def ranking(advice: Answer) -> Fitting:
+    """The candidates, the best first; the leaders are bold."""
+    table = Fitting("Controller")
+    table.add_numbers("Score")
+    for column in COLUMNS:
+        table.add_numbers(column.title, column.unit)
+    for place, row in zip(advice.ranking.places, rows(advice), strict=True):
+        leads = place.candidate in advice.ranking.leaders
+        table.add_row(Text(place.candidate, style="bold" if leads else ""), *row)
+    return table
+
+
+def rows(advice: Answer) -> list[list[str]]:
+    """For each candidate its score and measures, with half of their intervals."""
+    places = advice.ranking.places
+    columns = [[_shown(place.score, 3) for place in places]]
+    for column in COLUMNS:
+        values = [place.measure(column.take) for place in places]
+        digits = column.digits
+        if column.unit == "ms":
+            # A data centre's times are parts of a millisecond.
+            least = min((value.mean for value in values if value is not None), default=0.0)
+            digits += 2 if least < 1 else 1 if least < 10 else 0
+        columns.append(["–" if value is None else _shown(value, digits) for value in values])
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def _shown(value: Estimate, digits: int) -> str:
+    half = "" if value.half_width is None else f" ± {value.half_width:.{digits}f}"
+    return f"{value.mean:,.{digits}f}{half}"
+
+
+def shares(advice: Answer) -> Fitting:
+    """On how much of a range each candidate is best."""
+    table = Fitting("Controller")
+    table.add_numbers("Clearly best", "% of paths")
+    table.add_numbers("Best or as good", "% of paths")
+    for part in advice.parts:
+        table.add_row(part.candidate, f"{100 * part.wins:.0f}", f"{100 * part.leads:.0f}")
+    return table
+
+
+def notes(advice: Answer) -> list[str]:
+    """What the columns are, how sure they are, and what the answer is based on."""
+    return [*_columns(advice), *_doubts(advice), *advice.question.notes, *advice.inputs.lines()]
+
+
+def _doubts(advice: Answer) -> list[str]:
+    """What is said if runs cannot be trusted."""
+    if not advice.doubts:
+        return []
+    runs = f"{counted(len(advice.doubts), 'run')} cannot be trusted, after several attempts"
+    return [f"{runs}; the answer uses them all the same. The first: {advice.doubts[0]}."]
+
+
+def _columns(advice: Answer) -> list[str]:
+    asked, found = advice.question, advice.ranking
+    best = (
+        ", which may be above 1"
+        if found.goal is goals.BULK and (asked.competitors or asked.policer)
+        else ", 1 at best"
+    )
+    said = [f"Score{best}: {found.goal.means}."]
+    if advice.parts:
+        few = "" if advice.whole else "; the time was over before the others"
+        return [*said, f"{len(advice.paths)} paths spread over the range, {found.seeds} seeds on each{few}."]
+    size = asked.flow_size or SHORT
+    said.append(
+        f"Goodput, RTT and retransmitted: of a long flow in its first {asked.duration_s():.3g} s. Short "
+        f"flows: mean completion time of {size}. Harm: what a {asked.neighbour} flow loses of the goodput "
+        "that it has alone."
+    )
+    if advice.brief:
+        said.append("The budget was too short for a measure without values; --budget gives it more.")
+    settled = "" if found.settled else "; more time (--budget) or seeds (--seeds) may settle the ranking"
+    said.append(f"± is half the 95 % confidence interval of the mean over {found.seeds} seeds{settled}.")
+    return said
+
+
+def crossings(advice: Answer) -> list[str]:
+    """What would change the answer: a title, and a line for each value. Empty where nobody looked."""
+    if advice.boundaries is not None:
+        found = [str(one) for one in advice.boundaries.found]
+        more = [f"and {len(found) - _BOUNDARIES} more changes"] if len(found) > _BOUNDARIES else []
+        return [str(advice.boundaries), *found[:_BOUNDARIES], *more]
+    if not advice.looked:
+        return []
+    asked = advice.question
+    buffer = "1 bdp" if asked.buffer is None else str(asked.buffer)
+    fixed = f"; the buffer stays {buffer}" if "bdp" in buffer.lower() else ""
+    title = "What would change the answer" if advice.crossings else "No change of the answer was seen"
+    return [f"{title}, all else as it is{fixed}:", *map(str, advice.crossings), _looked(advice.looked)]
+
+
+def _looked(looked: Sequence[Looked]) -> str:
+    """How far and how finely the quantities were looked at."""
+    steps = sorted({f"{one.step:.1f}" for one in looked})
+    same = {step: [str(one) for one in looked if f"{one.step:.1f}" == step] for step in steps}
+    said = "; ".join(f"{joined(ranges)} in steps of at most {step}x" for step, ranges in same.items())
+    rest = "" if all(one.complete for one in looked) else "; more would have taken too long"
+    return f"looked at: {said}{rest}"

@@ -1,0 +1,23 @@
+"""The tolerances of a grid, and what the verdicts on its cells mean.
+
+`fullpipe.agreement.differences` tells why they are others than for one scenario.
+"""
+
+from fullpipe.agreement.agreement import RETRANSMITS_THAT_COUNT
+
+GOODPUT_TOLERANCE = 0.03
+RTT_TOLERANCE = 0.05
+RTT_P95_TOLERANCE = 0.10
+RETRANSMITS_FACTOR = 1.25
+SHARE_TOLERANCE = 0.05
+
+TOLERANCES = (
+    f"goodput {GOODPUT_TOLERANCE:.0%}, mean RTT {RTT_TOLERANCE:.0%}, p95 RTT {RTT_P95_TOLERANCE:.0%}, "
+    f"retransmissions a factor of {RETRANSMITS_FACTOR:g} (above {RETRANSMITS_THAT_COUNT}), shares "
+    f"{100 * SHARE_TOLERANCE:.0f} percentage points"
+)
+VERDICTS = (
+    "Agrees: in every measure the ranges of the runs of both worlds overlap. Close: they do not, but each "
+    "difference is within its tolerance. Differs: some difference is beyond its tolerance. Untrusted: one of "
+    f"the worlds has no run that can be trusted. Tolerances: {TOLERANCES}."
+)

@@ -1,1 +1,0 @@
-"""What is asked: scenarios, what their paths allow, and the flow lists and delivery traces they may name."""

@@ -1,0 +1,208 @@
+"""`fullpipe advise`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fullpipe.cli.options import (
+    BUFFER,
+    AsJson,
+    Candidates,
+    Competitors,
+    Ecn,
+    Pacing,
+    Queue,
+    check_folder,
+    console,
+    path,
+    say,
+    tell_paths,
+    tell_work,
+    watching,
+)
+from fullpipe.cli.other_results import ANSWERS, refuse_others
+from fullpipe.runs.worlds import registry
+
+if TYPE_CHECKING:
+    from fullpipe.advisor.many import Answers
+
+_RANGE = " A range, e.g. '{0}', asks for all of it."
+# Paths without an answer are listed; further ones are a number.
+_MOST_REFUSED = 10
+
+
+def advise(
+    rate: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Rate of the bottleneck, e.g. 50mbit.{_RANGE.format('20..100 Mbit/s')}", show_default="none"
+        ),
+    ] = None,
+    rtt: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Round-trip time of the empty path.{_RANGE.format('20..80 ms')}", show_default="none"
+        ),
+    ] = None,
+    buffer: Annotated[
+        str | None,
+        typer.Option(
+            help=f"What fits into the bottleneck's queue.{_RANGE.format('50 KB..1 MB')}", show_default=BUFFER
+        ),
+    ] = None,
+    loss: Annotated[str | None, typer.Option(help="Random loss, or a range.", show_default="none")] = None,
+    jitter: Annotated[
+        str | None, typer.Option(help="Random extra delay up to this, or a range.", show_default="none")
+    ] = None,
+    queue: Queue = None,
+    policer: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RATE[,BURST]",
+            help="A token bucket that drops, e.g. '20mbit,500 KB'.",
+            show_default="none",
+        ),
+    ] = None,
+    ecn: Ecn = False,
+    competitors: Competitors = None,
+    flow_size: Annotated[
+        str | None,
+        typer.Option(
+            help="The flows are as large as this, and should complete soon, e.g. '1 MB'.",
+            show_default="long flows",
+        ),
+    ] = None,
+    pacing: Pacing = True,
+    tcp_memory: Annotated[
+        str | None, typer.Option("--tcp-mem", help="Socket buffers: max or linux.", show_default="max")
+    ] = None,
+    duration: Annotated[
+        str | None,
+        typer.Option(
+            help="How long a long flow is watched, from its start.",
+            show_default="300 round trips, but 20 to 60 s; less on fast paths",
+        ),
+    ] = None,
+    goal: Annotated[
+        str | None,
+        typer.Option(
+            "--for",
+            help="What counts: throughput, delay, balance or neighbours.",
+            show_default="balance; throughput with --flow-size",
+        ),
+    ] = None,
+    candidates: Candidates = None,
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="FILE",
+            help="Paths from a CSV file, `ss -tin`, `iperf3 -J`, Prometheus, browsers' timings or a packet "
+            "capture; - is standard input. Options come before what it says.",
+            show_default="none",
+            parser=path,
+        ),
+    ] = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            help="How long an answer may take at most; of a file, for each path.",
+            show_default="about 5, or as long as --seeds takes",
+        ),
+    ] = None,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            help="The most seeds of a path. With this alone, the answer is the same on any machine.",
+            show_default="what the budget allows",
+        ),
+    ] = None,
+    world: Annotated[str, typer.Option(help="The world in which the candidates run.")] = registry.DEFAULT,
+    as_json: AsJson = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Folder for the answers of a file: a page with a map of its paths, JSON and CSV.",
+            show_default="none",
+            parser=path,
+        ),
+    ] = None,
+) -> None:
+    """Say which congestion control a path should run, what would change the answer, and how to apply it.
+
+    Every candidate is simulated on the path itself, with seeds until the ranking is settled or the time or
+    the seeds are used up.
+    """
+    from fullpipe.advisor import Advice, interface, many, sources, terminal
+    from fullpipe.errors import mistake
+
+    if out is not None:
+        if source is None:
+            raise mistake("out", str(out), "the paths of a file", "give --from, too")
+        check_folder(out)
+        refuse_others(out, ANSWERS, lambda: "answers")
+    asked: dict[str, Any] = {"rate": rate, "rtt": rtt, "buffer": buffer, "loss": loss, "jitter": jitter}
+    asked |= {"queue": queue, "policer": policer, "ecn": ecn, "flow_size": flow_size}
+    asked |= {"tcp_memory": tcp_memory, "competitors": competitors or (), "candidates": candidates}
+    asked |= {"duration": duration, "pacing": pacing}
+    how: dict[str, Any] = {"goal": goal, "world": world, "seeds": seeds}
+    with watching() as bars:
+
+        def watch(doing: str, done: float) -> None:
+            bars.show("advise", done, 1.0, doing)
+
+        found: Advice | many.Answers
+        if source is None:
+            found = interface.advise(**asked, **how, budget=budget, watch=watch, begin=tell_work)
+        else:
+            paths = sources.read(source)
+            fields = interface.fields(**asked)
+            found = many.answer(paths, fields, **how, budget_s=budget, watch=watch, begin=tell_paths)
+    if as_json:
+        print(found.to_json())
+    elif isinstance(found, Advice):
+        terminal.show(found, console())
+    else:
+        _show_many(found)
+    if out is not None and not isinstance(found, Advice):
+        from fullpipe.advisor import many_page
+
+        say(f"Map: {many_page.write(found, out)}")
+
+
+def _show_many(answers: "Answers") -> None:
+    from rich.text import Text
+
+    from fullpipe.advisor import terminal
+    from fullpipe.advisor.inputs import readable
+    from fullpipe.report.fitting import Fitting
+    from fullpipe.text import counted
+
+    out = console()
+    if answers.paths == 1:
+        for note in answers.answered[0].path.notes:
+            out.print(Text(f"Note: {note}"), soft_wrap=True)
+        terminal.show(answers.answered[0].advice, out)
+        return
+    out.print(Text(str(answers), style="bold"), soft_wrap=True)
+    out.print()
+    table = Fitting("Path")
+    table.add_text("Rate")
+    table.add_text("RTT")
+    table.add_text("Clearly best")
+    table.add_text("Answer")
+    table.add_text("Notes")
+    for one in answers.answered:
+        rate, rtt = (readable(str(getattr(one.advice.question, name))) for name in ("rate", "rtt"))
+        best, notes = one.advice.winner or "–", "; ".join(one.notes)
+        table.add_row(one.path.name, rate, rtt, best, one.advice.answer, notes)
+    for refused in answers.refused[:_MOST_REFUSED]:
+        table.add_row(refused.path.name, "–", "–", "–", "not answered", refused.why)
+    out.print(table)
+    if more := answers.refused[_MOST_REFUSED:]:
+        out.print(Text(f"{counted(len(more), 'path')} more could not be answered; --json has all."))
+    for line in answers.inputs.lines():
+        out.print(Text(line), soft_wrap=True)

@@ -1,0 +1,192 @@
+"""`fullpipe agree`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fullpipe.agreement.agreement import TOLERANCES
+from fullpipe.agreement.grid import rules as grid_rules
+from fullpipe.cli.options import (
+    ATTEMPTS_HELP,
+    DISAGREE,
+    REPETITIONS_HELP,
+    SEEDS_HELP,
+    AsJson,
+    Worlds,
+    console,
+    folder_for,
+    path,
+    path_text,
+    plain,
+    print_json,
+    print_notes,
+    say,
+    tell_work,
+    watching,
+    write,
+)
+from fullpipe.cli.other_results import GRID, SCENARIO, refuse_others
+from fullpipe.runs.worlds import registry
+
+_PAIR = ",".join(registry.PAIR)
+HELP = (
+    "Run a scenario, or a grid of them, in two worlds; report how far they are apart. By default these are "
+    "the simulator and the kernel.\n\n"
+    f"Tolerances of a scenario: {TOLERANCES}. A mean within the range of the second world's own runs counts "
+    "as agreement. Seeds count upwards from the scenario's own. Untrustworthy runs are repeated, and "
+    "left out if they stay so.\n\nFor a grid, prints the differences cell by cell and compares them with the "
+    "grid's targets. Interrupted grids resume in the same folder.\n\n"
+    f"Verdicts on cells of a grid. {grid_rules.VERDICTS} Targets are about most cells, not about each.\n\n"
+    "Exit codes: 0 the worlds agree, or a grid meets its targets; 1 they do not, or the result is "
+    "inconclusive because no trusted run is left; 2 a mistake in the command."
+)
+
+
+def agree(
+    scenario: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="SCENARIO.toml",
+            help="A scenario file; see `fullpipe schema`.",
+            show_default="none",
+            parser=path,
+        ),
+    ] = None,
+    worlds: Worlds = _PAIR,
+    seeds: Annotated[
+        int | None, typer.Option(help=SEEDS_HELP, show_default="5 in sim (10 for a grid)")
+    ] = None,
+    repetitions: Annotated[
+        int | None, typer.Option(help=REPETITIONS_HELP, show_default="3 in kernel (3 for a grid)")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for report, figures and runs.",
+            show_default="none (out/grid-NAME for a grid)",
+            parser=path,
+        ),
+    ] = None,
+    grid: Annotated[
+        str | None,
+        typer.Option(
+            help="Run a grid instead: a file, or one of scenarios/grids.",
+            show_default="none",
+            parser=path_text,
+        ),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Run only the grid's quick cells, shorter.")] = False,
+    only: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATTERN", help="Run only cells with these names, e.g. 'bbr1*'.", show_default="all"
+        ),
+    ] = None,
+    hosts: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ideal|linux",
+            help="Model of the hosts in worlds without real ones, for a grid; see docs/hosts.md.",
+            show_default="as the cells say",
+        ),
+    ] = None,
+    attempts: Annotated[int | None, typer.Option(help=ATTEMPTS_HELP, show_default="3")] = None,
+    table: Annotated[
+        Path | None,
+        typer.Option(
+            "--write-table",
+            help="Document to insert the grid's table into.",
+            show_default="none",
+            parser=path,
+        ),
+    ] = None,
+    plan_only: Annotated[
+        bool, typer.Option("--list", help="Print the grid's cells and how long they take; run nothing.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Prints the result of `fullpipe.agree`, or of a grid."""
+    from fullpipe import api
+    from fullpipe.errors import stated, unfit
+    from fullpipe.report import tables
+
+    if (scenario is None) == (grid is None):
+        given, fix = (
+            ("neither", "give a scenario or --grid")
+            if grid is None
+            else ("both", "give either a scenario or --grid, not both")
+        )
+        raise stated("agree", given, f"agree: {fix}", "a scenario or a grid", fix)
+    first, second = registry.pair([name.strip() for name in worlds.split(",")])
+    pair = (first.name, second.name)
+    if grid is not None:
+        from fullpipe.cli.commands import agree_grid
+
+        if table is not None and only is not None:
+            # The document is expected to have the whole grid, not a part of it.
+            raise unfit("--write-table", "cannot be used with --only", "leave out one of the two")
+        plan = agree_grid.plan(
+            grid,
+            worlds=pair,
+            quick=quick,
+            only=only,
+            seeds=seeds,
+            repetitions=repetitions,
+            attempts=attempts,
+            hosts=hosts,
+        )
+        if hosts is not None and first.real_hosts and second.real_hosts:
+            say(f"fullpipe: --hosts has no effect with --worlds {worlds}, which have real hosts")
+        if plan_only:
+            for option, place in {"--out": out, "--write-table": table}.items():
+                if place is not None:
+                    say(f"fullpipe: {option} has no effect with --list, which writes nothing")
+            agree_grid.listing(plan, console(), as_json=as_json)
+            return
+        folder = folder_for(out or Path("out") / f"grid-{plain(plan.grid.name)}", "", wanted=True)
+        assert folder is not None
+        refuse_others(folder.path, GRID, lambda: plan.grid.name)
+        errors = console(stderr=True)
+        met = agree_grid.agree(
+            plan, folder.path, console=console(), errors=errors, say=say, table=table, as_json=as_json
+        )
+        if not met:
+            raise typer.Exit(DISAGREE)
+        return
+    for option, asked in {
+        "--quick": quick,
+        "--only": only is not None,
+        "--hosts": hosts is not None,
+        "--write-table": table is not None,
+        "--list": plan_only,
+    }.items():
+        if asked:
+            raise unfit(option, "needs a grid", "name one with --grid")
+    assert scenario is not None
+    loaded = api.load(scenario)
+    folder = folder_for(out, plain(loaded.document.get("name") or scenario.stem), wanted=False)
+    if folder is not None:
+        refuse_others(folder.path, SCENARIO, lambda: loaded.named)
+    with watching() as watch:
+        found = api.agree(
+            loaded,
+            worlds=pair,
+            seeds=seeds,
+            repetitions=repetitions,
+            attempts=api.ATTEMPTS if attempts is None else attempts,
+            watch=watch,
+            begin=tell_work,
+        )
+    if as_json:
+        print_json(found.results, folder)
+    else:
+        if found.checks:
+            console().print(tables.checks(found))
+        print_notes(
+            [*filter(None, [found.few]), tables.how_often(found.results), *tables.run_notes(found.results)]
+        )
+        print(found.verdict)
+        write(found.results, folder)
+    if not found.agrees:
+        raise typer.Exit(DISAGREE)

@@ -1,0 +1,237 @@
+"""`fullpipe conform`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fullpipe.cli.options import (
+    DISAGREE,
+    AsJson,
+    LogLimit,
+    complete_controllers,
+    console,
+    folder_for,
+    path,
+    plain,
+    results_folder,
+    say,
+    tell_log_size,
+    watching,
+)
+from fullpipe.cli.other_results import CONFORMITY, refuse_others
+from fullpipe.cli.programs import PROGRAMS, client_option, programs, sender_option, server_option
+from fullpipe.errors import unfit
+from fullpipe.runs.worlds.logs import LIMIT
+from fullpipe.text import counted, joined
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fullpipe.conformance.case import Case
+    from fullpipe.conformance.programs.case import OutsideCase
+
+
+def complete_cases(incomplete: str) -> list[str]:
+    """Names of cases for a shell's completion."""
+    from fullpipe.conformance import registry
+    from fullpipe.conformance.programs import registry as outside
+
+    every = (*registry.every(), *outside.every())
+    return [case.name for case in every if case.name.startswith(incomplete)]
+
+
+def conform(
+    controller: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="CC",
+            help="A controller: bbr3, bbr3:loss_thresh=0.1, noq:bbr3, or mine.py:MyController.",
+            autocompletion=complete_controllers,
+        ),
+    ] = None,
+    case: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Only this case; may be repeated.", show_default="all", autocompletion=complete_cases
+        ),
+    ] = None,
+    list_: Annotated[
+        bool,
+        typer.Option(
+            "--list",
+            help="List the cases and play none; with --json, their criteria as well. With --like, those for "
+            "programs.",
+        ),
+    ] = False,
+    program: Annotated[
+        str | None,
+        client_option('Instead of CC: command of a client, e.g. "iperf3 -c {server} -t 40"; needs --server.'),
+    ] = None,
+    server: Annotated[str | None, server_option()] = None,
+    sender: Annotated[str | None, sender_option()] = None,
+    like: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND",
+            help="What its congestion control is like: bbr3, cubic or any.",
+            show_default="any",
+            rich_help_panel=PROGRAMS,
+        ),
+    ] = None,
+    repetitions: Annotated[
+        int | None, typer.Option(help="Runs of each path.", show_default="3", rich_help_panel=PROGRAMS)
+    ] = None,
+    at_once: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Runs at the same time.",
+            show_default="1",
+            rich_help_panel=PROGRAMS,
+        ),
+    ] = None,
+    world: Annotated[
+        str | None,
+        typer.Option(
+            help="sim, or quic: over real QUIC endpoints.",
+            show_default="sim; quic for a controller inside a QUIC stack",
+            autocompletion=lambda: ["sim", "quic"],
+        ),
+    ] = None,
+    out: Annotated[Path | None, results_folder("out/conform-CC-...")] = None,
+    qlog: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Folder for a qlog of each case's packets, which takes another run.",
+            show_default="none",
+            parser=path,
+        ),
+    ] = None,
+    log_limit: LogLimit = LIMIT,
+    as_json: AsJson = False,
+) -> None:
+    """Hold a controller against the cases of BBRv3: the draft's examples, and known bugs of implementations.
+
+    Cases that look only at what a flow sends apply to every controller.
+    Each case passes, fails, or is not applicable, with the measured value and the criterion. Exit code 1:
+    an applicable case fails.
+
+    With --program and --server, anybody's sender is held against the cases that can be judged from outside,
+    over real packets in the kernel world: what is delivered, lost and queued. {server} in the commands is the
+    server's address, {port} a port of the run's own. The sender has to send for at least 30 seconds.
+    """
+    from fullpipe.conformance import registry
+    from fullpipe.conformance.programs import registry as outside
+    from fullpipe.conformance.programs.case import name_of
+    from fullpipe.runs.worlds.kernel_trust import BUSY
+
+    if list_:
+        cases = (
+            registry.chosen(case or None)
+            if like is None
+            else _for_programs(outside.chosen(case or None), like)
+        )
+        _list(cases, as_json=as_json)
+        return
+    given = programs(*([] if one is None else [one] for one in (program, server, sender)))
+    if controller is not None and given:
+        raise unfit("--program", "cannot be given with a controller", "give one of the two")
+    for option, value in (("--like", like), ("--repetitions", repetitions), ("--at-once", at_once)):
+        if value is not None and not given:
+            raise unfit(option, "needs --program", "give --program and --server, or leave it out")
+    if given and world is not None:
+        raise unfit("--world", "is for controllers; programs run in the kernel world", "leave it out")
+    if given and qlog is not None:
+        raise unfit("--qlog", "has no logs of a program", "leave it out")
+    if controller is None and not given:
+        raise typer.BadParameter("name a controller, or give --list or --program", param_hint="CC")
+    name = controller or name_of(given[0].client)
+    from fullpipe.conformance import packet_logs
+    from fullpipe.conformance.runners import world_of
+    from fullpipe.runs.worlds.logs import Logs
+
+    if controller is not None and world is None:
+        world = world_of(controller)
+    if qlog is not None and world is not None:
+        packet_logs.check(world)
+    Logs.of(qlog, None)  # A folder that cannot be written into is an error now.
+    folder = folder_for(out, f"conform-{plain(name)}", wanted=not as_json)
+    if folder is not None:
+        refuse_others(folder.path, CONFORMITY, lambda: name)
+    with watching() as watch:
+        if controller is not None:
+            from fullpipe.conformance.run import conform as play
+
+            found = play(controller, case or None, world=world, watch=watch)
+        else:
+            from fullpipe.conformance.programs.run import REPETITIONS, conform_program
+
+            (one,) = given
+            found = conform_program(
+                one.client,
+                one.server,
+                sender=one.sender,
+                like=like or "any",
+                cases=case or None,
+                repetitions=REPETITIONS if repetitions is None else repetitions,
+                at_once=at_once,
+                watch=watch,
+            )
+    if as_json:
+        print(found.to_json())
+    else:
+        console().print(found)
+    if found.program is not None and found.program["load_a_core"] > BUSY:
+        say(
+            "fullpipe: the machine was busy before the first run (load average "
+            f"{found.program['load_a_core']:g} a core). A program that waits for a core sends late, so that "
+            "failures may be the machine's; repeat this when it is idle."
+        )
+    if folder is not None:
+        errors = console(stderr=True)
+        with errors.status("Drawing the pages"):
+            written = found.write(folder.create())
+        say(f"Pages: {written / 'index.html'}")
+    if qlog is not None:
+        logged, without = found.log(qlog, log_limit=log_limit, begin=tell_log_size)
+        said = f"; a log cannot repeat a buffer that changes: {joined(without)}" if without else ""
+        if logged:
+            say(f"Logs: {counted(len(logged), 'file')} in {qlog}{said}")
+        else:
+            say(f"Logs: none{said or '; the laws, and cases that are not applicable, have no packets'}")
+    if not found.passed:
+        raise typer.Exit(DISAGREE)
+
+
+def _for_programs(cases: "Sequence[OutsideCase]", like: str) -> "tuple[Case, ...]":
+    """Those that apply to a program whose congestion control is like that."""
+    from fullpipe.conformance.programs.case import LIKES
+    from fullpipe.errors import mistake
+
+    if like not in LIKES:
+        raise mistake("like", like, f"one of {', '.join(LIKES)}", "name one of these")
+    return tuple(one for one in cases if one.speaks_of(like))
+
+
+def _list(cases: "tuple[Case, ...]", *, as_json: bool) -> None:
+    import json
+
+    if as_json:
+        told = [
+            {
+                "name": one.name,
+                "title": one.title,
+                "source": one.source,
+                "about": one.about,
+                "phases": one.phases,
+                "seeds": list(one.seeds),
+                "criteria": [f"{of.quantity}: {of.bounds}" for of in one.criteria],
+            }
+            for one in cases
+        ]
+        print(json.dumps(told, indent=2))
+        return
+    for one in cases:
+        print(f"{one.name:28} {one.title} ({one.source})")

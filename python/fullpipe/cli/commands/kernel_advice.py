@@ -1,0 +1,88 @@
+"""`fullpipe kernel advice`."""
+
+import math
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fullpipe.cli.options import DISAGREE, AsJson, check_folder, console, path, say
+from fullpipe.cli.other_results import ADVICE, refuse_others
+from fullpipe.runs import limits
+
+# Those of `fullpipe.advisor.kernel_check`, which takes a while to import; a test compares them.
+PATHS, SEED = 36, 14
+_MOST_MINUTES = 10_000
+
+
+def advice(
+    paths: Annotated[int, typer.Option(help="How many random paths.")] = PATHS,
+    seed: Annotated[int, typer.Option(help="Seed of the paths.")] = SEED,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for tables and runs.", show_default="out/advice", parser=path),
+    ] = None,
+    minutes: Annotated[
+        float | None,
+        typer.Option(
+            help="Begin no runs after this time; what there is then counts.", show_default="no limit"
+        ),
+    ] = None,
+    table: Annotated[
+        Path | None,
+        typer.Option(
+            "--write-table",
+            metavar="PAGE.md",
+            help="Put the table into this document, too, between its markers.",
+            show_default="none",
+            parser=path,
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Is the advised controller the best in the kernel, too? Holds `fullpipe advise` to it on random paths.
+
+    Every path is answered by simulation; then all candidates run in the kernel world, in the same scenarios,
+    three to eight times. On 90 % of the paths, the advised one must score within 2 % of the best.
+    docs/advisor/kernel.md has the criterion and a result. The 36 paths take an hour on an idle machine; an
+    interrupted command resumes. Exit code 1: the target is not met.
+    """
+    from fullpipe import files
+    from fullpipe.advisor import kernel_check
+    from fullpipe.cli.sweep_progress import Watched
+    from fullpipe.errors import mistake
+    from fullpipe.report.markers import Markers
+    from fullpipe.runs.store import Store
+
+    if paths < 1:
+        raise mistake("paths", paths, "a whole number from 1", f"e.g. {PATHS}")
+    if minutes is not None and not 0 <= minutes <= _MOST_MINUTES:
+        raise mistake("minutes", minutes, f"a number from 0 to {_MOST_MINUTES}", "e.g. 30")
+    until_s = math.inf if minutes is None else time.monotonic() + 60 * minutes
+    limits.check_runs(
+        "paths", paths, len(kernel_check.CANDIDATES) * kernel_check.REPETITIONS[-1], limits.MOST_STORED_RUNS
+    )
+    markers = Markers("advice")
+    if table is not None:
+        markers.check(table)
+    folder = out or Path("out") / "advice"
+    check_folder(folder)
+    refuse_others(folder, ADVICE, lambda: "advice")
+    files.make_folder(folder)
+    try:
+        with files.runs_kept(folder), Watched(console(stderr=True), say, "kernel") as watch:
+            found = kernel_check.hold(
+                kernel_check.draw(paths, seed), Store(folder), until_s=until_s, say=watch.say, watch=watch
+            )
+    except KeyboardInterrupt:
+        say(f"fullpipe: finished runs are kept in {folder}; the same command resumes")
+        raise
+    with files.runs_kept(folder):
+        kernel_check.write(found, folder)
+        if table is not None:
+            markers.put(found.to_markdown(), table)
+    print(found.to_json() if as_json else found.to_markdown().rstrip())
+    say(f"Tables: {folder}")
+    if not found.passed:
+        raise typer.Exit(DISAGREE)

@@ -1,0 +1,107 @@
+"""`fullpipe map`."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fullpipe.cli.options import (
+    BUFFER,
+    SEEDS_HELP,
+    Candidates,
+    Competitors,
+    Ecn,
+    Goal,
+    Pacing,
+    Queue,
+    check_folder,
+    console,
+    engine_of,
+    results_folder,
+    say,
+)
+from fullpipe.cli.other_results import MAP, refuse_others
+from fullpipe.runs.worlds import registry
+
+
+def map_(
+    x: Annotated[str, typer.Option("--x", metavar="WHAT=LOW..HIGH", help="Across, e.g. rate=1mbit..1gbit.")],
+    y: Annotated[str, typer.Option("--y", metavar="WHAT=LOW..HIGH", help="Upwards, e.g. rtt=5ms..300ms.")],
+    rate: Annotated[str, typer.Option(help="Rate of the bottleneck, unless an axis has it.")] = "100 Mbit/s",
+    rtt: Annotated[str, typer.Option(help="Round-trip time, unless an axis has it.")] = "40 ms",
+    buffer: Annotated[
+        str | None,
+        typer.Option(help="What fits into the queue, unless an axis has it.", show_default=BUFFER),
+    ] = None,
+    loss: Annotated[str | None, typer.Option(help="Random loss.", show_default="none")] = None,
+    jitter: Annotated[
+        str | None, typer.Option(help="Random extra delay up to this.", show_default="none")
+    ] = None,
+    queue: Queue = None,
+    ecn: Ecn = False,
+    competitors: Competitors = None,
+    flow_size: Annotated[
+        str | None, typer.Option(help="The flows are as large as this.", show_default="long flows")
+    ] = None,
+    pacing: Pacing = True,
+    goal: Goal = "balance",
+    candidates: Candidates = None,
+    steps: Annotated[int, typer.Option(help="Values on each axis, evenly on a logarithmic scale.")] = 12,
+    seeds: Annotated[int, typer.Option(help=SEEDS_HELP)] = 3,
+    tree: Annotated[
+        bool,
+        typer.Option(
+            "--tree",
+            help="Also a few rules that say the same, held against random paths between the points.",
+        ),
+    ] = False,
+    engine: Annotated[str, typer.Option(help="local, or ray for a cluster.")] = "local",
+    ray_address: Annotated[
+        str | None,
+        typer.Option(
+            help="A Ray cluster's address, e.g. ray://host:10001.", show_default="a new one on this machine"
+        ),
+    ] = None,
+    out: Annotated[Path | None, results_folder("out/map")] = None,
+) -> None:
+    """Draw which congestion control is best where, over two quantities of the path."""
+    from fullpipe import files
+    from fullpipe.advisor import Question, map_page, question
+    from fullpipe.advisor import map as maps
+    from fullpipe.cli.sweep_progress import Watched
+    from fullpipe.runs.store import Store
+
+    axes = dict(maps.axis(name, given) for name, given in (("x", x), ("y", y)))
+    across, upwards = (maps.axis(name, given)[0] for name, given in (("x", x), ("y", y)))
+    asked = Question(
+        rate=question.parsed("rate", rate),
+        rtt=question.parsed("rtt", rtt),
+        buffer=None if buffer is None else question.parsed("buffer", buffer),
+        loss=None if loss is None else question.parsed("loss", loss),
+        jitter=None if jitter is None else question.parsed("jitter", jitter),
+        queue=queue,
+        ecn=ecn,
+        competitors=question.competitors(competitors or []),
+        flow_size=flow_size,
+        pacing=pacing,
+        candidates=tuple(candidates or ()),
+    )
+    plan = maps.ask(replace(asked, **axes), across, upwards, goal=goal, steps=steps, seeds=seeds, tree=tree)
+    folder = out or Path("out") / "map"
+    check_folder(folder)
+    refuse_others(folder, MAP, lambda: "map")
+    carrier = engine_of(engine, ray_address, [registry.DEFAULT])
+    files.make_folder(folder)
+    try:
+        with files.runs_kept(folder), Watched(console(stderr=True), say, "map") as watch:
+            found = maps.draw(plan, Store(folder), carrier, watch=watch)
+    except KeyboardInterrupt:
+        say(f"fullpipe: finished runs are kept in {folder}; the same command resumes")
+        raise
+    with files.runs_kept(folder):
+        written = map_page.write(found, folder)
+    print(found)
+    if found.tree is not None:
+        print(f"\n{found.tree.rules()}\n{found.tree}")
+    say(f"Map: {written}")

@@ -1,0 +1,338 @@
+"""What the commands share: options, where to write, how to print. Results go to stdout, notes to stderr."""
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fullpipe.runs.worlds import registry
+from fullpipe.text import MOST_SENTENCE, counted, joined, lines, minutes, shown
+
+if TYPE_CHECKING:
+    from fullpipe.cli.progress import Watching
+    from fullpipe.report.results import Results
+    from fullpipe.report.screen import Screen
+    from fullpipe.runs.engines import Engine
+
+MISTAKE = 2
+DISAGREE = 1
+
+# From this estimate on, a command says beforehand how long its runs take.
+WORTH_TELLING_S = 10.0
+
+
+def path(given: str) -> Path:
+    """An option or an argument that is a path. `~` is the home folder, even if no shell expanded it."""
+    return Path(path_text(given))
+
+
+def path_text(given: str) -> str:
+    """The same as text, for values that may be a name instead of a path."""
+    if not given.strip():
+        raise typer.BadParameter(f'"{given}" is no path; give a path, or leave the option out')
+    expanded = os.path.expanduser(given)  # noqa: PTH111
+    if expanded.startswith("~"):
+        raise typer.BadParameter(f'"{given}" names no home folder of a user; write "./{given}" for that name')
+    return expanded
+
+
+Rate = Annotated[str, typer.Option(help="Rate of the bottleneck, e.g. '100 Mbit/s' or 100mbit.")]
+Rtt = Annotated[str, typer.Option(help="Round-trip time of the empty path, e.g. '40 ms'.")]
+# What is assumed where no buffer is given.
+BUFFER = "1 bdp, at least 10 packets"
+Buffer = Annotated[
+    str | None,
+    typer.Option(
+        help="What fits into the bottleneck's queue, e.g. '2 bdp' or '100 KB'.", show_default=BUFFER
+    ),
+]
+
+
+def complete_queues(incomplete: str) -> list[str]:
+    """Names of queue disciplines for a shell's completion."""
+    import json
+
+    import fullpipe._native as _native
+
+    names = [str(one["name"]) for one in json.loads(_native.queues())]
+    return [name for name in names if name.startswith(incomplete)]
+
+
+Queue = Annotated[
+    str | None,
+    typer.Option(
+        help="Discipline of that queue; see `fullpipe queues`.",
+        show_default="fifo",
+        autocompletion=complete_queues,
+    ),
+]
+Loss = Annotated[str | None, typer.Option(help="Random loss, e.g. '0.1 %'.", show_default="none")]
+Ecn = Annotated[
+    bool,
+    typer.Option("--ecn", help="Connections negotiate ECN, as those of controllers that need it always do."),
+]
+Pacing = Annotated[
+    bool,
+    typer.Option(
+        "--pacing/--no-pacing",
+        help="Whether senders pace all flows by fq, or only controllers pace that do so themselves.",
+    ),
+]
+# In the help of an option: the names of the worlds, when the help is printed.
+WORLDS = "{worlds}"
+World = Annotated[
+    str,
+    typer.Option(help=f"{WORLDS}.", autocompletion=lambda: [*registry.names(), registry.ALL]),
+]
+Worlds = Annotated[
+    str,
+    typer.Option(metavar="OURS,THEIRS", help="The two worlds; the range of the second one's runs counts."),
+]
+SEEDS_HELP = "Seeds per case, in worlds where a seed repeats a run, as in sim."
+REPETITIONS_HELP = "Runs per case in other worlds, as in kernel, where they take real time."
+ATTEMPTS_HELP = "Attempts per run until one is trustworthy."
+Seeds = Annotated[int, typer.Option(help=SEEDS_HELP)]
+Repetitions = Annotated[int, typer.Option(help=REPETITIONS_HELP)]
+Attempts = Annotated[int, typer.Option(help=ATTEMPTS_HELP)]
+Scenario = Annotated[
+    Path,
+    typer.Argument(metavar="SCENARIO.toml", help="A scenario file; see `fullpipe schema`.", parser=path),
+]
+Qlog = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR", help="Folder for a qlog of each run's packets.", show_default="none", parser=path
+    ),
+]
+Pcap = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR", help="Folder for a pcapng file of each run.", show_default="none", parser=path
+    ),
+]
+Snaplen = Annotated[int, typer.Option(metavar="BYTES", help="How much of a packet pcapng keeps.")]
+LogLimit = Annotated[
+    str,
+    typer.Option(metavar="SIZE", help="The most that all logs may have, e.g. '1 GB'; more is refused."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
+
+
+def results_folder(default: str) -> Any:
+    """The option for the folder of a command's results; `default` is shown for what it is without one."""
+    text = "Folder for report, figures and runs; with --json, needed to write files."
+    return typer.Option(help=text, show_default=default, parser=path)
+
+
+def complete_controllers(incomplete: str) -> list[str]:
+    """Names of controllers for a shell's completion."""
+    import json
+
+    import fullpipe._native as _native
+    from fullpipe.runs.worlds import quic_program  # Without the worlds themselves: this is to be quick.
+
+    known = [*json.loads(_native.controllers()), *quic_program.controllers()]
+    names = [str(one["name"]) for one in known]
+    return [name for name in names if name.startswith(incomplete)]
+
+
+# What `advise` and `map` ask alike.
+Competitors = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="CC[:N]",
+        help="Flows that share the path, e.g. cubic:3. May be repeated.",
+        show_default="none",
+        autocompletion=complete_controllers,
+    ),
+]
+Candidates = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="CC",
+        help="Controllers to choose from. May be repeated.",
+        show_default="those of this kernel",
+        autocompletion=complete_controllers,
+    ),
+]
+Goal = Annotated[str, typer.Option("--for", help="What counts: throughput, delay, balance or neighbours.")]
+
+
+def engine_of(name: str, address: str | None, worlds: "Sequence[str]") -> "Engine | None":
+    """The engine that was asked for; None for the local one."""
+    from fullpipe.errors import mistake
+
+    if name == "local":
+        if address is not None:
+            raise mistake("ray-address", address, "an engine that uses it", "add --engine ray")
+        return None
+    if name != "ray":
+        raise mistake("engine", name, "local or ray", "name one of the two")
+    for world in map(registry.named, worlds):
+        if not world.on_clusters:
+            fix = f"run the {world.place} with --engine local"
+            raise mistake("engine", name, "a world that runs on clusters", fix)
+    from fullpipe.runs.engines.ray import Ray
+
+    return Ray(address)
+
+
+def complain(sentence: str) -> int:
+    """Prints an error in one line; returns the exit code for a user error."""
+    say(f"fullpipe: {shown(sentence, MOST_SENTENCE)}")
+    return MISTAKE
+
+
+def say(line: str) -> None:
+    """Prints a line of progress, a note or an error."""
+    print(lines(line), file=sys.stderr, flush=True)
+
+
+def tell_work(runs: int, seconds: float) -> None:
+    """Says before the runs how long they take, if nobody would wait for that without a word."""
+    if seconds >= WORTH_TELLING_S:
+        say(f"fullpipe: {counted(runs, 'run')} to do, about {minutes(seconds)}")
+
+
+def tell_paths(paths: int, seconds: float, at_most: bool) -> None:
+    """Says before the runs how many paths there are, and how long they take."""
+    if seconds >= WORTH_TELLING_S:
+        about = "at most" if at_most else "about"
+        say(f"fullpipe: {counted(paths, 'path')} to answer, {about} {minutes(seconds)}")
+
+
+def note_unused(world: str, *, seeds: bool, repetitions: bool) -> None:
+    """Says of a given number of runs that no chosen world uses it."""
+    counted_in = {one.deterministic for one in registry.chosen(world)}
+    for option, given, deterministic in (("--seeds", seeds, True), ("--repetitions", repetitions, False)):
+        if given and deterministic not in counted_in:
+            others = [
+                one.name
+                for one in map(registry.named, registry.known())
+                if one.deterministic is deterministic
+            ]
+            say(f"fullpipe: {option} has no effect with --world {world}; it counts runs of {joined(others)}")
+
+
+def print_agreement(results: "Results") -> None:
+    """Prints how far the worlds are apart, if two ran."""
+    if results.agreement is not None:
+        print(results.agreement.verdict)
+
+
+def tell_log_size(size: float) -> None:
+    """Prints before the runs how large their logs become."""
+    from fullpipe.runs.worlds.log_size import words
+
+    say(f"fullpipe: the logs will have about {words(size)} (estimated)")
+
+
+def tell_logs(results: "Results") -> None:
+    """Says where the logs are."""
+    for run in results.runs:
+        for one in run.logs:
+            say(f"Log: {one}")
+
+
+def print_json(results: "Results", folder: "Folder | None") -> None:
+    """Prints the results as JSON, and writes them if a folder is given."""
+    for note in results.notes:
+        say(f"fullpipe: {note}")
+    print(results.to_json())
+    tell_logs(results)
+    write(results, folder)
+
+
+def print_notes(notes: Sequence[str]) -> None:
+    """Prints notes about the table above."""
+    for note in notes:
+        print(note)
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder to write into. It is created when there are results; a rejected command creates none."""
+
+    path: Path
+    new: bool  # Whether it must be new: then a number is added to a name that is taken.
+
+    def create(self) -> Path:
+        """Creates it if it is missing, and returns its path."""
+        from fullpipe import files
+
+        if self.new:
+            return files.new_folder(self.path)
+        files.make_folder(self.path)
+        return self.path
+
+
+def write(results: "Results", folder: Folder | None) -> None:
+    """Writes the results, and prints where."""
+    if folder is None:
+        return
+    import contextlib
+
+    errors = console(stderr=True)
+    showing = errors.status("Drawing the report") if errors.is_terminal else contextlib.nullcontext()
+    with showing:
+        written = results.write(folder.create())
+    say(f"Report: {written / 'report.html'}")
+
+
+def folder_for(given: Path | None, stem: str, *, wanted: bool) -> Folder | None:
+    """The folder to write into: the one given, else a new one in `out` if one is `wanted`.
+
+    Creates nothing. A folder that cannot be written into is an error now, not after the runs.
+    """
+    if given is None and not wanted:
+        return None
+    path = given or Path("out") / f"{stem}-{time.strftime('%Y%m%d-%H%M%S')}"
+    check_folder(path)
+    return Folder(path, new=given is None)
+
+
+def check_folder(path: Path) -> None:
+    """Raises `ScenarioError` if a folder cannot be written into, or has somebody's files. Creates nothing."""
+    from fullpipe import files
+    from fullpipe.errors import mistake
+
+    if (reason := files.obstacle(path)) is not None:
+        raise mistake("out", str(path), f"a folder to write into ({reason})", "name another folder")
+    if (name := files.stranger(path)) is not None:
+        expected = f"a new or empty folder, or one with earlier results (it has {name}, and none of these)"
+        raise mistake("out", str(path), expected, "name another folder")
+
+
+def check_file(path: Path, field: str = "out") -> None:
+    """Raises `ScenarioError` if a file cannot be written. Creates nothing."""
+    from fullpipe import files
+    from fullpipe.errors import mistake
+
+    if (reason := files.file_obstacle(path)) is not None:
+        raise mistake(field, str(path), f"a file to write ({reason})", "name another file")
+
+
+def plain(name: str) -> str:
+    """The name with only characters that any file system takes, and short enough for a file name."""
+    from fullpipe import files
+
+    return files.shortened(name)
+
+
+def console(stderr: bool = False) -> "Screen":
+    """Where tables are printed."""
+    from fullpipe.report.screen import Screen
+
+    return Screen(stderr=stderr)
+
+
+def watching() -> "Watching":
+    """Shows progress on stderr while its block runs."""
+    from fullpipe.cli.progress import Watching
+
+    return Watching(console(stderr=True))

@@ -1,0 +1,180 @@
+"""Where cases are played: the worlds whose runs can be advanced step by step, and the bench of the laws."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import fullpipe._native as _native
+from fullpipe._native import FlowNow
+from fullpipe.api import load
+from fullpipe.conformance.case import NotApplicableError
+from fullpipe.conformance.stage import Bed, Opener
+from fullpipe.measures.run import Run, Runs
+from fullpipe.runs.worlds import answer, quic, quic_program
+from fullpipe.runs.worlds.job import Job
+from fullpipe.scenario.controllers import Chosen, is_of_stack
+from fullpipe.scenario.scenario import Alternative, Scenario
+from fullpipe.simulation import Simulation
+
+_HEADERS_BYTES = 52  # IP, and TCP with time stamps.
+_MTU_BYTES = 1500
+
+
+class Simulated:
+    """A run of the simulator."""
+
+    payload_share = (_MTU_BYTES - _HEADERS_BYTES) / _MTU_BYTES
+
+    def __init__(self, document: Mapping[str, Any], seed: int) -> None:
+        self._scenario = load(document)
+        self._simulation = Simulation(self._scenario, seed=seed)
+
+    def advance(self, seconds: float) -> bool:
+        """Runs for a time; whether it goes on."""
+        return self._simulation.advance(seconds)
+
+    def flow(self) -> Any:
+        """The flow as it is now."""
+        return self._simulation.flows[0]
+
+    def change(self, **amounts: str) -> None:
+        """Changes the path now."""
+        self._simulation.path.change(**amounts)
+
+    def dropped(self) -> int:
+        """Packets that queues have dropped."""
+        return sum(queue.dropped_packets for queue in self._simulation.queues)
+
+    def queued_bytes(self) -> int:
+        """What waits in queues now."""
+        return sum(queue.backlog_bytes for queue in self._simulation.queues)
+
+    def record(self) -> Runs:
+        """Ends it, and returns its record."""
+        ended_ns = round(self._simulation.now * 1e9)
+        return _recorded(self._scenario, self._simulation.finish(), ended_ns)
+
+
+def _simulated(document: Mapping[str, Any], seed: int) -> Bed:
+    return Simulated(document, seed)
+
+
+# Of 1500 bytes, IPv4 and UDP have 28. The packet's header and tag have 27: a byte of flags, 8 of a
+# connection's id, 2 of its number, 16 of the tag (RFC 9000 section 17.3.1, RFC 9001 section 5.3). The frame
+# has 7 or 8: its type, the stream, an offset of 4, and a length if another follows (RFC 9000 section 19.8).
+_DATAGRAM_BYTES = _MTU_BYTES - 28
+_STREAM_BYTES = _DATAGRAM_BYTES - 27 - 7
+
+
+class OverQuic:
+    """A run of the QUIC world, in a process of its program.
+
+    A stage that this world refuses makes its case not applicable.
+    """
+
+    payload_share = _STREAM_BYTES / _MTU_BYTES
+
+    def __init__(self, document: Mapping[str, Any], seed: int) -> None:
+        self._scenario = load(document)
+        (self._alternative,) = self._scenario.alternatives
+        self._seed = seed
+        if (reason := quic.WORLD.refuses(self._alternative)) is not None:
+            raise NotApplicableError(reason)
+        self._until_ns = 0
+        self._talk = quic_program.Talk("play")
+        self._now = self._asked({"spec": self._alternative.spec_json, "seed": seed})
+
+    def advance(self, seconds: float) -> bool:
+        """Runs for a time; whether it goes on."""
+        self._until_ns += round(seconds * 1e9)
+        self._now = self._asked({"advance_ns": self._until_ns})  # The program takes a time, not a duration.
+        return bool(self._now["running"])
+
+    def flow(self) -> Any:
+        """The flow as it is now."""
+        return SimpleNamespace(**{**_UNKNOWN, **self._now["flow"]})
+
+    def change(self, **amounts: str) -> None:
+        """Changes the path now."""
+        self._now = self._asked({"change": amounts})
+
+    def dropped(self) -> int:
+        """Packets that queues have dropped."""
+        return sum(int(queue["dropped_packets"]) for queue in self._now["queues"])
+
+    def queued_bytes(self) -> int:
+        """What waits in queues now."""
+        return sum(int(queue["backlog_bytes"]) for queue in self._now["queues"])
+
+    def record(self) -> Runs:
+        """Ends it, and returns its record."""
+        ended_ns = int(self._now["now_ns"])
+        self._talk.tell({"finish": True})
+        said = self._talk.record(self._alternative.spec_json)
+        self._talk.close()
+        run = Run.of(self._alternative, quic.NAME, self._seed, *said)
+        # The program may be a developer's own.
+        run = answer.checked(quic.NAME, Job(self._alternative, self._seed), run)
+        return _recorded(self._scenario, run, ended_ns)
+
+    def _asked(self, request: Mapping[str, object]) -> dict[str, Any]:
+        self._talk.tell(request)
+        return self._talk.state()
+
+
+# What a stack may not show. The program says the rest by the names of `FlowNow`.
+_UNKNOWN: dict[str, Any] = {
+    **{name: None for name, one in vars(FlowNow).items() if not name.startswith("_")},
+    **dict.fromkeys(("inflight", "delivered_bytes", "delivered_segments", "segments_sent"), 0),
+    **dict.fromkeys(("lost", "retransmits", "timeouts"), 0),
+    "connected": False,
+    "completed": False,
+}
+
+
+def _over_quic(document: Mapping[str, Any], seed: int) -> Bed:
+    return OverQuic(document, seed)
+
+
+def _recorded(scenario: Scenario, run: Run, ended_ns: int) -> Runs:
+    """The record of what was played, in a scenario that is no longer than that."""
+    spec = {**run.alternative.spec, "duration_ns": ended_ns}
+    alternative: Alternative = replace(run.alternative, spec_json=json.dumps(spec))
+    return Runs(replace(scenario, alternatives=(alternative,)), [replace(run, alternative=alternative)])
+
+
+# A world is one more line.
+BEDS: dict[str, Opener] = {"sim": _simulated, quic.NAME: _over_quic}
+
+
+def world_of(controller: Chosen) -> str:
+    """Where a controller is played if nobody says where: one inside a QUIC stack runs nowhere else."""
+    return quic.NAME if isinstance(controller, str) and is_of_stack(controller.strip()) else "sim"
+
+
+# A law that a controller in Python cannot be held to: nothing says whether it answers delay.
+_OF_BUILT_IN = ("jitter",)
+
+
+def broken(controller: Chosen, law: str) -> str | None:
+    """How a controller breaks a law of the crate `fullpipe-conformance`; None if it obeys."""
+    document = {
+        "name": "law",
+        "path": {"rate": "20 Mbit/s", "rtt": "40 ms"},
+        "flows": [{"controller": controller}],
+    }
+    (alternative,) = load(document).alternatives
+    if is_of_stack(alternative.spec["flows"][0]["controller"]):
+        raise NotApplicableError("a law is about Fullpipe's own events, which a QUIC stack does not have")
+    brings: Callable[[], Any] | None = None
+    if alternative.own:
+        if law in _OF_BUILT_IN:
+            raise NotApplicableError("a class in Python does not say whether it answers delay")
+        own = alternative.own[0]
+
+        def brings() -> Any:
+            return own.plug(0)
+
+    return _native.law(law, alternative.spec_json, brings)

@@ -1,1 +1,0 @@
-"""How worlds are judged: agreement on a scenario or a grid, trust in the kernel world, replay."""

@@ -1,0 +1,52 @@
+"""The settings of a run that a world does not support; each controller is named once for all its runs.
+
+They are no failures: the run went on without them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fullpipe.measures.run import Runs
+from fullpipe.report.figures import theme
+from fullpipe.report.page import text
+from fullpipe.text import counted, joined
+
+# More sentences than this are only counted in a terminal: every controller of ours over QUIC has some.
+_MOST_SAID = 2
+
+
+@dataclass(frozen=True)
+class Unhonoured:
+    """The sentences that alternatives have in common in a world."""
+
+    labels: Sequence[str]
+    world: str
+    sentences: Sequence[str]
+
+    def note(self, where: str) -> str:
+        """One line for a terminal; `where` has the sentences that it does not repeat."""
+        several = len(self.sentences) > _MOST_SAID
+        said = f"{counted(len(self.sentences), 'thing')}; {where}." if several else " ".join(self.sentences)
+        return f"Note: not supported for {joined(self.labels)} in {self.world}, which is no failure: {said}"
+
+    def html(self) -> str:
+        """All sentences."""
+        listed = "".join(f"<li>{text(sentence)}</li>" for sentence in self.sentences)
+        return f"<p>{text(f'{joined(self.labels)}, {theme.world_title(self.world)}')}:</p><ul>{listed}</ul>"
+
+
+def unhonoured(results: Runs) -> list[Unhonoured]:
+    """What was not honoured. Alternatives with the same sentences stand together."""
+    together: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for group in results.groups:
+        if group.not_honoured:
+            together.setdefault((group.world, tuple(group.not_honoured)), []).append(group.label)
+    return [Unhonoured(labels, world, said) for (world, said), labels in together.items()]
+
+
+def section(found: Sequence[Unhonoured]) -> str:
+    """The part of a page that lists them; empty if there are none."""
+    if not found:
+        return ""
+    title = '<h2>Not supported</h2><p class="quiet">No failures: the runs went on without these settings.</p>'
+    return title + "".join(one.html() for one in found)

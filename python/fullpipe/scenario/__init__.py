@@ -1,0 +1,1 @@
+"""What to run: scenarios, what their paths allow, and the flow lists and delivery traces they may name."""

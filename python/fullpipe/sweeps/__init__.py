@@ -1,6 +1,0 @@
-"""Sweeps: many runs, each done once, however often the sweep is started.
-
-A `Task` is one run. Its address is a hash of everything that decides its result. The `Store` keeps finished
-runs under their addresses, many in one file (`pack`). `carry_out` gives an engine the tasks that the store
-does not have, and stores their results, so that interrupted sweeps resume.
-"""

@@ -1,1 +1,0 @@
-"""The machine around a command: files and disks, output streams, limits, and what a file contains."""
