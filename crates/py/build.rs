@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use self::sources::{Fnv, ROOT, closure, collect, members};
+use self::sources::{ROOT, closure, collect, fingerprint, members};
 
 mod sources;
 
@@ -104,12 +104,7 @@ fn main() -> io::Result<()> {
             }
         }
         files.extend(world.more.iter().map(PathBuf::from));
-        files.sort();
-        let mut print = Fnv::default();
-        for file in files {
-            print.take_file(&file.to_string_lossy(), &file)?;
-        }
-        println!("cargo:rustc-env={}={:032x}", world.variable, print.0);
+        println!("cargo:rustc-env={}={}", world.variable, fingerprint(&files)?);
     }
     Ok(())
 }
