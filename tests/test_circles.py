@@ -25,16 +25,6 @@ PACKAGE = "python/fullpipe"
 # Circles that are left: where, why, and their files.
 KNOWN = [
     (
-        "crates/cc",
-        "parameters know the registry, the registry knows all controllers",
-        "bbr.rs bbr/ack_aggregation.rs bbr/bandwidth.rs bbr/gain.rs bbr/rounds.rs bbr3.rs "
-        "bbr3/aggregation.rs bbr3/congestion.rs bbr3/full_pipe.rs bbr3/min_rtt.rs bbr3/params.rs "
-        "bbr3/probe_bw.rs bbr3/ratio.rs bbr3/state.rs bbr3/undo.rs bbr3_linux.rs bbr3_linux/ecn.rs "
-        "bbr3_linux/full_pipe.rs bbr3_linux/min_rtt.rs bbr3_linux/pacing.rs bbr3_linux/params.rs "
-        "bbr3_linux/probe.rs bbr3_linux/signals.rs bbr3_linux/state.rs byte_window.rs cubic9438.rs "
-        "dctcp.rs fixed.rs loss_based.rs newreno.rs params.rs registry.rs reno.rs",
-    ),
-    (
         "crates/emu",
         "errors, namespaces and devices know each other's settings of the kernel",
         "error.rs namespace.rs tun.rs",
@@ -149,8 +139,9 @@ class Source:
     file: str
     # The name in this module, or "*", and the path that it stands for.
     uses: list[tuple[str, Module]] = field(default_factory=list)
-    # Paths elsewhere in the code, and the depth of inline modules around them.
+    # Paths elsewhere in the code, and those of macros to which an argument is appended.
     paths: list[Module] = field(default_factory=list)
+    macros: list[Module] = field(default_factory=list)
     defined: set[str] = field(default_factory=set)
     # Modules that exist only in tests, and those whose file has another name.
     tests: set[str] = field(default_factory=set)
@@ -269,7 +260,8 @@ def read(text: str, file: str = "") -> Source:
             path, at = (token,), place
             while code[at + 1 : at + 2] == ["::"] and re.match(r"\w", code[at + 2]):
                 path, at = (*path, code[at + 2]), at + 2
-            source.paths.append(lifted(path, len(inside)))
+            is_open = code[at + 1 : at + 3] == ["::", "$"]
+            (source.macros if is_open else source.paths).append(lifted(path, len(inside)))
             place = at + 1
             continue
         place += 1
@@ -314,15 +306,20 @@ class Crate:
                 if "\0" not in str(child) and child.exists():
                     cls._load(child, (*module, name), folder, sources)
 
-    def definition(self, module: Module, path: Module) -> Module | None:
-        """The module that defines what a path in a module names; `None` if it is outside of the crate."""
+    def definition(self, module: Module, path: Module) -> tuple[Module, bool] | None:
+        """The module that a path in a module names, or that defines what the path names.
+
+        And whether the path names that module itself. `None` if it is outside of the crate.
+        """
         found = self._definition(module, path, frozenset())
         if found is None and path[0] in ("crate", "super", "self"):
             # A macro defines it: the innermost module that the path names.
             return self.definition(module, path[:-1])
         return found
 
-    def _definition(self, module: Module, path: Module, tried: frozenset[object]) -> Module | None:
+    def _definition(
+        self, module: Module, path: Module, tried: frozenset[object]
+    ) -> tuple[Module, bool] | None:
         if (module, path) in tried:
             return None
         tried |= {(module, path)}
@@ -331,7 +328,7 @@ class Crate:
         while path[:1] in (("self",), ("super",)):
             module, path = module[:-1] if path[0] == "super" else module, path[1:]
         if not path:
-            return module
+            return module, True
         name, rest = path[0], path[1:]
         if (*module, name) in self.sources:
             return self._definition((*module, name), rest, tried)
@@ -340,10 +337,10 @@ class Crate:
             if own == name and target != (name,):
                 return self._definition(module, target + rest, tried)
         if name in source.defined:
-            return module
+            return module, False
         for own, target in source.uses:
             base = self._definition(module, target, tried) if own == "*" and target else None
-            found = self._definition(base, (name,), tried) if base is not None else None
+            found = self._definition(base[0], (name,), tried) if base is not None else None
             if found is not None:
                 return found
         return None
@@ -351,10 +348,17 @@ class Crate:
     def arrows(self) -> Graph:
         graph: Graph = {source.file: set() for source in self.sources.values()}
         for module, source in self.sources.items():
-            for path in [path for _, path in source.uses] + source.paths:
-                found = self.definition(module, path)
-                if found is not None and found != module:
-                    graph[source.file].add(self.sources[found].file)
+            found = {target for path in source.paths if (target := self.definition(module, path))}
+            begins = {path[0] for path in source.paths}
+            for name, path in source.uses:
+                target = self.definition(module, path)
+                # Paths that begin with an imported module say what of it is used; macros need not.
+                if target is not None and not (target[1] and name in begins):
+                    found.add(target)
+            for path in source.macros:
+                if target := self.definition(module, path):
+                    found |= {(other, True) for other in self.sources if other[:-1] == target[0] and other}
+            graph[source.file] = {self.sources[other].file for other, _ in found} - {source.file}
         return graph
 
 
@@ -491,6 +495,26 @@ TWO = "pub mod a;\npub mod b;\n"
                 "b.rs": "",
             },
             ["a/x.rs", "a/y.rs"],
+        ),
+        (
+            {
+                "lib.rs": "mod all; mod list;",
+                "all.rs": "mod x;",
+                "all/x.rs": "use crate::list::L;",
+                "list.rs": "macro_rules! each { ($m:ident) => { $crate::all::$m::X } } struct L;",
+            },
+            ["all/x.rs", "list.rs"],
+        ),
+        # To import a module is to use what the code names of it.
+        (
+            {
+                "lib.rs": TWO + "mod c;",
+                "a.rs": "pub use crate::b::B; mod x; pub use x::X;",
+                "a/x.rs": "pub struct X;",
+                "b.rs": "use crate::a; struct B(a::X);",
+                "c.rs": "",
+            },
+            None,
         ),
         # A file and its own parts may use each other, tests do not count, nor do comments and strings.
         ({"lib.rs": "mod a; use a::A; pub struct B;", "a.rs": "use crate::B; pub struct A;"}, None),

@@ -6,7 +6,6 @@
 //!
 //! | file | what | Linux |
 //! |---|---|---|
-//! | `gain` | [`Gain`] | `BBR_UNIT` |
 //! | `bandwidth` | pacing rate, smallest burst, bandwidth-delay product | `bbr_rate_bytes_per_sec`, `bbr_min_tso_segs`, `bbr_bdp` |
 //! | `rounds` | packet-timed round trips | `next_rtt_delivered`, `rtt_cnt`, `round_start` |
 //! | `ack_aggregation` | what ACKs deliver beyond the expected | `bbr_update_ack_aggregation` |
@@ -17,10 +16,7 @@
 
 pub(crate) mod ack_aggregation;
 pub(crate) mod bandwidth;
-mod gain;
 pub(crate) mod rounds;
-
-pub use gain::Gain;
 
 use crate::controller::Connection;
 

@@ -23,11 +23,11 @@ mod policer;
 mod probe_rtt;
 mod state;
 
-use crate::bbr::Gain;
 use crate::bbr::ack_aggregation::{AckAggregation, Delivery};
 use crate::bbr::bandwidth::{self, NO_RTT};
 use crate::bbr::rounds::Rounds;
 use crate::controller::*;
+use crate::gain::Gain;
 use crate::recovery::PriorThreshold;
 use crate::windowed::WindowedMax;
 use cycle::Cycle;
@@ -39,20 +39,6 @@ pub use params::Params;
 use policer::{Policer, Verdict};
 use probe_rtt::ProbeRtt;
 pub use state::State;
-
-/// The phase that follows from a stock kernel's gains, times 256 as `TCP_CC_INFO` reports them (Linux: `bbr_update_gains`). A
-/// policer's rate in force reads as cruising.
-pub fn phase_of_gains(pacing_gain: u32, cwnd_gain: u32) -> Phase {
-    let stock = Params::default();
-    match (Gain::from_q8(pacing_gain), Gain::from_q8(cwnd_gain)) {
-        (gain, _) if gain == stock.high_gain => Phase::Startup,
-        (gain, _) if gain == stock.drain_gain => Phase::Drain,
-        (Gain::ONE, Gain::ONE) => Phase::ProbeRtt,
-        (gain, _) if gain == stock.probe_gain => Phase::ProbeBwUp,
-        (gain, _) if gain == stock.probe_drain_gain => Phase::ProbeBwDown,
-        _ => Phase::ProbeBwCruise,
-    }
-}
 
 /// BBRv1.
 #[derive(Clone, Copy, Debug)]
@@ -543,6 +529,7 @@ impl Controller for Bbr1 {
 mod tests {
     extern crate std;
     use super::*;
+    use crate::phase::stock;
     use crate::testing::{CONFIG, Flow};
     use crate::windowed::WindowedMax;
     use fullpipe_units::Time;
@@ -551,6 +538,13 @@ mod tests {
 
     /// A gain of one, as the kernel keeps it.
     const ONE: u32 = Gain::ONE.q8();
+
+    #[test]
+    fn the_gains_of_stock_kernels_are_the_defaults() {
+        let Params { high_gain, drain_gain, probe_gain, probe_drain_gain, .. } = Params::default();
+        let gains = [high_gain, drain_gain, probe_gain, probe_drain_gain, Gain::ONE].map(Gain::q8);
+        assert_eq!(gains, [stock::HIGH, stock::DRAIN, stock::PROBE, stock::PROBE_DRAIN, stock::ONE]);
+    }
 
     /// A flow in ProbeBW that believes in 100 segments in 100 ms.
     fn in_probe_bw(flow: &Flow, cycle_idx: u32, pacing_gain: u32) -> Bbr1 {

@@ -32,23 +32,19 @@ mod undo;
 use crate::bbr::Moment;
 use crate::bbr::rounds::Rounds;
 use crate::controller::*;
+pub(crate) use crate::profiles::BBR3 as INFO;
 use aggregation::{Aggregation, Delivery};
 use congestion::Congestion;
 use full_pipe::FullPipe;
 use fullpipe_units::{Duration, Rate};
 use max_bw::MaxBw;
 use min_rtt::{MinRtt, NO_RTT};
-pub(crate) use params::INFO;
-pub use params::Params;
+pub use params::{DRAFT, Params};
 use probe_bw::{AckPhase, ProbeBw, Probed, inflight_at_loss, is_inflight_too_high};
 pub use ratio::Ratio;
 use ratio::times;
 pub use state::State;
 use undo::{Episode, Undo as Saved};
-
-/// The text that is implemented: the algorithm of version 06 (2026-07-06), which the repository's head only declares normative.
-pub const DRAFT: &str =
-    "draft-ietf-ccwg-bbr-06, repository ietf-wg-ccwg/draft-ietf-ccwg-bbr at 4ce5e87d (2026-08-03)";
 
 /// No bound (draft: Infinity).
 const INFINITY: u64 = u64::MAX;

@@ -27,30 +27,26 @@ mod state;
 #[cfg(test)]
 mod tests;
 
+use crate::bbr::Moment;
 use crate::bbr::ack_aggregation::{AckAggregation, Delivery};
 use crate::bbr::bandwidth::{self, NO_RTT};
 use crate::bbr::rounds::Rounds;
-use crate::bbr::{Gain, Moment};
 pub use crate::bbr1::Mode;
 use crate::controller;
 use crate::controller::*;
+use crate::gain::Gain;
+pub(crate) use crate::profiles::BBR3_LINUX as INFO;
 use crate::recovery::PriorThreshold;
-use crate::registry::Ect;
 use ecn::Ecn;
 use full_pipe::FullPipe;
 use fullpipe_units::{Duration, Rate};
 use max_bw::MaxBw;
 use min_rtt::MinRtt;
-pub(crate) use params::INFO;
-pub use params::Params;
+pub use params::{Params, SOURCE};
 pub use probe::{AckPhase, Phase};
 use probe::{Probe, Sample};
 use signals::{Observed, Signals, UNSET};
 pub use state::State;
-
-/// What is implemented.
-pub const SOURCE: &str =
-    "Google's BBRv3 for Linux, repository google/bbr, branch v3 at 001a430b, net/ipv4/tcp_bbr.c";
 
 /// What a loss may have to restore (Linux: `undo_*`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

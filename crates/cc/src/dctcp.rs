@@ -8,10 +8,9 @@
 //! window cuts that by half of `alpha`. Losses halve the window. Where ECN is not negotiated, Reno runs instead
 //! ([`Params::without_ecn`](crate::Params::without_ecn)).
 
-use crate::controller::{CaState, CeMarks, Config, Connection, Limits};
+use crate::controller::{CaState, CeMarks, Config, Connection, Ect, Limits};
 use crate::loss_based::{Acked, Algorithm, Clocks, CoreParams, LossBased, Sampled, Window};
 use crate::params::{ControllerInfo, parameters};
-use crate::registry::Ect;
 
 /// Scale of `alpha` (Linux: `DCTCP_MAX_ALPHA`).
 const SHIFT: u32 = 10;

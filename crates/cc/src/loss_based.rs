@@ -10,6 +10,7 @@
 
 use crate::controller::*;
 use crate::params::parameters;
+use crate::phase;
 use crate::recovery::{PriorThreshold, current_ssthresh, in_reduction};
 use fullpipe_units::{Duration, Rate, Time};
 
@@ -182,16 +183,6 @@ impl Pacing {
         let rate =
             if self.srtt_us8 == 0 { self.scaled_bytes } else { self.scaled_bytes / self.srtt_us8 as u64 };
         rate.min(self.max)
-    }
-}
-
-/// What a loss-based controller does in this recovery state, with this window and threshold in segments.
-pub const fn phase(state: CaState, cwnd: u32, ssthresh: u32) -> Phase {
-    match state {
-        CaState::Loss => Phase::Loss,
-        CaState::Recovery | CaState::Cwr => Phase::Recovery,
-        CaState::Open | CaState::Disorder if cwnd < ssthresh => Phase::SlowStart,
-        CaState::Open | CaState::Disorder => Phase::CongestionAvoidance,
     }
 }
 
@@ -524,7 +515,7 @@ impl<A: Algorithm> Controller for LossBased<A> {
     }
 
     fn snapshot(&self) -> Snapshot {
-        let phase = phase(self.state, self.window.cwnd, self.window.ssthresh);
+        let phase = phase::loss_based(self.state, self.window.cwnd, self.window.ssthresh);
         let min_rtt = self.algorithm.min_rtt_us().map(|us| Duration::from_micros(us as u64));
         Snapshot { phase, bandwidth: None, min_rtt }
     }

@@ -1,14 +1,13 @@
 //! Parameters of controllers: how they are defined, described, set and read.
 //!
-//! A controller defines each of its parameters in one line of `parameters!`. [`Params::set`] overrides one after checking
-//! its range. Every value is turned into the controller's integer unit here, once; [`Params::get`] returns the stored value.
+//! A controller defines each of its parameters in one line of `parameters!`. `registry.rs` sets
+//! and reads them by name. Every value is turned into the controller's integer unit here, once.
 
 use core::fmt;
 use core::ops::RangeInclusive;
 
-use crate::bbr::Gain;
 pub use crate::decimal::Decimal;
-use crate::registry::Params;
+use crate::gain::Gain;
 
 /// How a parameter is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +23,7 @@ pub enum Kind {
         /// See `numerator`.
         denominator: u32,
     },
-    /// One of these names, stored as its place among them ([`Params::choose`]).
+    /// One of these names, stored as its place among them (`Params::choose`).
     Choice(&'static [&'static str]),
 }
 
@@ -198,6 +197,16 @@ impl Stored for bool {
 
     fn slot(&mut self) -> Slot<'_> {
         Slot::Switch(self)
+    }
+}
+
+impl Stored for Gain {
+    fn from_stored(stored: u32) -> Gain {
+        Gain(stored)
+    }
+
+    fn slot(&mut self) -> Slot<'_> {
+        Slot::Number(&mut self.0)
     }
 }
 
@@ -380,151 +389,4 @@ pub(crate) const fn joined<const N: usize>(parts: &[&[ParameterInfo]]) -> [Param
         part += 1;
     }
     joined
-}
-
-impl Params {
-    /// Sets one parameter. Nothing changes if it is rejected.
-    ///
-    /// # Errors
-    /// When there is no parameter of this name, or the value is not one that it takes.
-    pub fn set(&mut self, name: &str, value: Decimal) -> Result<(), ParamError> {
-        let parameter = self.parameter(name)?;
-        let &ParameterInfo { name: field, min, max, kind, .. } = parameter;
-        if value < min || value > max {
-            return Err(ParamError::OutOfRange { field, given: value, min, max });
-        }
-        if !matches!(kind, Kind::Fraction { .. }) && !value.is_whole() {
-            return Err(ParamError::NotWhole { field, given: value, min, max });
-        }
-        let stored = kind.stored(value);
-        match self.slot(field) {
-            Some(Slot::Number(number)) => *number = stored,
-            Some(Slot::Switch(switch)) => *switch = stored != 0,
-            None => self.take_profile(stored),
-        }
-        Ok(())
-    }
-
-    /// Sets a parameter of [`Kind::Choice`] by name. A change of the profile sets all its parameters to their defaults: choose it
-    /// first.
-    ///
-    /// # Errors
-    /// When there is no parameter of this name, it is no choice, or this is none of its names.
-    pub fn choose(&mut self, name: &str, choice: &str) -> Result<(), ParamError> {
-        let parameter = self.parameter(name)?;
-        let expected = if let Kind::Choice(names) = parameter.kind { names } else { &[] };
-        let Some(place) = expected.iter().position(|name| *name == choice) else {
-            return Err(ParamError::NotAChoice { field: parameter.name, expected });
-        };
-        self.set(parameter.name, Decimal::from_integer(place as i32))
-    }
-
-    /// The value of one parameter, as stored.
-    ///
-    /// # Errors
-    /// When there is no parameter of this name.
-    pub fn get(&self, name: &str) -> Result<Decimal, ParamError> {
-        let parameter = self.parameter(name)?;
-        let mut copy = *self;
-        let stored = match copy.slot(parameter.name) {
-            Some(Slot::Number(number)) => *number,
-            Some(Slot::Switch(switch)) => *switch as u32,
-            None => self.profile().map_or(0, |(place, _)| place),
-        };
-        Ok(parameter.kind.value(stored))
-    }
-
-    fn parameter(&self, name: &str) -> Result<&'static ParameterInfo, ParamError> {
-        let info = self.info();
-        let unknown = ParamError::Unknown { controller: info.name, expected: info.parameters };
-        let parameter = info.parameters.iter().find(|parameter| parameter.name == name).ok_or(unknown)?;
-        match (parameter.profile, self.profile()) {
-            (Some(needed), Some((_, chosen))) if needed != chosen => {
-                Err(ParamError::OtherProfile { field: parameter.name, needed, chosen })
-            }
-            _ => Ok(parameter),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    extern crate std;
-    use super::*;
-    use crate::registry::CATALOGUE;
-    use std::string::ToString;
-
-    #[test]
-    fn every_listed_controller_and_parameter_can_be_reached_and_holds_its_stated_default() {
-        for info in CATALOGUE {
-            let mut params = Params::by_name(info.name).unwrap();
-            assert_eq!(params.info(), info);
-            for parameter in info.parameters {
-                let ParameterInfo { name, default, min, max, profile, .. } = *parameter;
-                if let Some(profile) = profile {
-                    params.choose("profile", profile).unwrap();
-                }
-                assert_eq!(params.get(name).unwrap(), default, "{} {name}", info.name);
-                assert!(min <= default && default <= max, "{} {name}", info.name);
-                let before = params;
-                params.set(name, default).unwrap();
-                assert_eq!(params, before, "{} {name}: setting the default changes nothing", info.name);
-                for extreme in [min, max] {
-                    params.set(name, extreme).unwrap();
-                }
-                params.set(name, default).unwrap();
-            }
-            if params.profile().is_some() {
-                params.set("profile", Decimal::from_integer(0)).unwrap();
-            }
-            assert_eq!(params, Params::by_name(info.name).unwrap());
-        }
-    }
-
-    #[test]
-    fn a_profile_is_chosen_by_name_and_has_its_own_parameters() {
-        let mut params = Params::by_name("bbr3").unwrap();
-        assert_eq!(params.get("profile"), Ok(Decimal::from_integer(0)));
-        let error = params.set("fast_path", Decimal::from_integer(0)).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "fast_path exists only with profile=linux, and profile=draft is chosen"
-        );
-        let error = params.choose("profile", "lunix").unwrap_err();
-        assert_eq!(error.to_string(), "profile is none of its choices; expected one of: draft, linux");
-        let error = params.choose("beta", "large").unwrap_err();
-        assert_eq!(error.to_string(), "beta takes a number");
-        params.choose("profile", "linux").unwrap();
-        assert_eq!((params.name(), params.get("profile")), ("bbr3", Ok(Decimal::ONE)));
-        params.set("fast_path", Decimal::from_integer(0)).unwrap();
-        params.choose("profile", "linux").unwrap();
-        assert_eq!(
-            params.get("fast_path"),
-            Ok(Decimal::from_integer(0)),
-            "the same profile again changes nothing"
-        );
-        let error = params.set("beta", Decimal::ONE).unwrap_err();
-        assert_eq!(error.to_string(), "beta exists only with profile=draft, and profile=linux is chosen");
-        assert_eq!(params.info().parameters, Params::by_name("bbr3").unwrap().info().parameters);
-        assert_ne!(params.info().source, Params::by_name("bbr3").unwrap().info().source);
-    }
-
-    #[test]
-    fn linux_names_work_too() {
-        assert_eq!(Params::by_name("bbr").unwrap().name(), "bbr1");
-        assert_eq!(Params::by_name("westwood"), None);
-    }
-
-    #[test]
-    fn refusals_name_the_field_what_was_given_and_what_was_expected() {
-        let mut params = Params::by_name("bbr1").unwrap();
-        let before = params;
-        let error = params.set("probe_gain", Decimal::from_integer(9)).unwrap_err();
-        assert_eq!(error.to_string(), "probe_gain is 9; expected 1 to 3.996094");
-        let error = params.set("full_bw_cnt", Decimal::from_millionths(2_500_000)).unwrap_err();
-        assert_eq!(error.to_string(), "full_bw_cnt is 2.5; expected a whole number from 1 to 1000");
-        let error = Params::by_name("reno").unwrap().set("beta", Decimal::ONE).unwrap_err();
-        assert!(error.to_string().starts_with("no such parameter of reno; expected one of: "), "{error}");
-        assert_eq!(params, before);
-    }
 }

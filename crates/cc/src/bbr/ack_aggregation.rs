@@ -1,7 +1,8 @@
 //! How much more than expected ACKs deliver at once, so that the window can bridge the gaps between them.
 
 use super::bandwidth::BW_SCALE;
-use super::{Gain, stamp_delta};
+use super::stamp_delta;
+use crate::gain::Gain;
 
 /// An epoch ends at this many segments (Linux: `bbr_ack_epoch_acked_reset_thresh`).
 const EPOCH_ACKED_RESET: u32 = 1 << 20;

@@ -1,6 +1,6 @@
 //! What follows from a bandwidth: the pacing rate, the smallest burst, the bandwidth-delay product.
 
-use super::Gain;
+use crate::gain::Gain;
 
 /// Bandwidth is kept in segments a microsecond, scaled by 2^24 (Linux: `BW_SCALE`).
 pub(crate) const BW_SCALE: u32 = 24;

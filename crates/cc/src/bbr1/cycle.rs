@@ -1,7 +1,8 @@
 //! ProbeBW's cycle of eight pacing gains: one phase probes, one drains, six cruise.
 
 use super::Params;
-use crate::bbr::{Gain, stamp_delta};
+use crate::bbr::stamp_delta;
+use crate::gain::Gain;
 
 /// Phases in a cycle (Linux: `CYCLE_LEN`).
 pub(crate) const CYCLE_LEN: u32 = 8;

@@ -1,6 +1,6 @@
 //! Detects a full pipe: three rounds without much growth.
 
-use crate::bbr::Gain;
+use crate::gain::Gain;
 
 /// The plateau detector that ends Startup (Linux: `bbr_check_full_bw_reached`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

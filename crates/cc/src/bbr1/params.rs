@@ -1,6 +1,6 @@
 //! BBRv1's constants, as parameters.
 
-use crate::bbr::Gain;
+use crate::gain::Gain;
 use crate::params::{ControllerInfo, parameters};
 
 /// The most a gain may be: Linux keeps gains in ten bits.

@@ -4,8 +4,8 @@
 //! then), and two intervals that agree make their mean the bandwidth for 48 rounds. "lt" stands for long-term.
 
 use super::Params;
-use crate::bbr::Gain;
 use crate::bbr::bandwidth::{BW_SCALE, bytes_per_sec, usecs_less_margin};
+use crate::gain::Gain;
 
 /// The detector. Counters and stamps wrap at 32 bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

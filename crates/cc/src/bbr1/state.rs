@@ -1,8 +1,8 @@
 //! Every field of the kernel's `struct bbr`, and the fields of its socket that BBR writes, with the kernel's names and units.
 
 use super::{AckAggregation, Bbr1, Cycle, FullPipe, Mode, Policer, ProbeRtt, Rounds, cwnd, pacing};
-use crate::bbr::Gain;
 use crate::controller::CaState;
+use crate::gain::Gain;
 use crate::recovery::PriorThreshold;
 use crate::windowed::WindowedMax;
 

@@ -1,7 +1,11 @@
 //! BBRv3's constants, as parameters.
 
-use super::{DRAFT, Ratio};
-use crate::params::{ControllerInfo, parameters};
+use super::Ratio;
+use crate::params::parameters;
+
+/// The text that is implemented: the algorithm of version 06 (2026-07-06), which the repository's head only declares normative.
+pub const DRAFT: &str =
+    "draft-ietf-ccwg-bbr-06, repository ietf-wg-ccwg/draft-ietf-ccwg-bbr at 4ce5e87d (2026-08-03)";
 
 /// The most a gain may be.
 const MAX_GAIN: u32 = 1_000;
@@ -67,12 +71,3 @@ parameters! {
     /// Draft: section 5.5.8.1; one for QUIC, section 5.5.8.2.
     offload_quanta: u32 = whole(3, 1..=100, "quanta"), "the window holds at least so many quanta";
 }
-
-pub(crate) const INFO: ControllerInfo = ControllerInfo {
-    name: "bbr3",
-    summary: "paces at the measured bandwidth and bounds the flight by what earlier probes lost",
-    source: DRAFT,
-    linux_name: None,
-    answers_delay: false,
-    parameters: crate::bbr3_linux::params::BOTH,
-};

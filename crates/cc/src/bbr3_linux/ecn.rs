@@ -1,7 +1,7 @@
 //! The share of marked segments, and what follows from it (Linux: `bbr_update_ecn_alpha`).
 
 use super::Params;
-use crate::bbr::Gain;
+use crate::gain::Gain;
 
 /// The estimator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

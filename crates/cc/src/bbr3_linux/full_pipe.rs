@@ -1,6 +1,6 @@
 //! Detects a full pipe: rounds without much growth, of any sample.
 
-use crate::bbr::Gain;
+use crate::gain::Gain;
 
 /// The plateau detector of Startup and of a probe (Linux: `bbr_check_full_bw_reached`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

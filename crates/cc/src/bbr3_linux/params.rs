@@ -1,9 +1,11 @@
-//! The constants of Google's BBRv3 for Linux, as parameters; and the choice between it and the draft's.
+//! The constants of Google's BBRv3 for Linux, as parameters.
 
-use super::SOURCE;
-use crate::bbr::Gain;
-use crate::bbr3;
-use crate::params::{ControllerInfo, ParameterInfo, choice, joined, of_profile, parameters, total};
+use crate::gain::Gain;
+use crate::params::parameters;
+
+/// What is implemented.
+pub const SOURCE: &str =
+    "Google's BBRv3 for Linux, repository google/bbr, branch v3 at 001a430b, net/ipv4/tcp_bbr.c";
 
 /// The most a gain may be: the kernel keeps gains in ten bits.
 const MAX_GAIN: u32 = 1023;
@@ -106,26 +108,3 @@ parameters! {
     /// Linux: `sk_pacing_shift`.
     pacing_shift: u32 = whole(10, 0..=31, ""), "a burst holds what the rate sends in 1/2^shift seconds, and more for the RTT";
 }
-
-/// The specifications of which `bbr3` follows one; the names are those of the choices.
-pub(crate) const PROFILES: &[&str] = &["draft", "linux"];
-
-const PROFILE: ParameterInfo = ParameterInfo {
-    name: "profile",
-    summary: "which BBRv3: the IETF's draft, or Google's kernel, exact to its integers",
-    source: "",
-    ..choice(PROFILES, 0)
-};
-
-/// What `bbr3` has: the choice of the profile, then the parameters of each.
-pub(crate) const BOTH: &[ParameterInfo] = {
-    const PARTS: &[&[ParameterInfo]] = &[
-        &[PROFILE],
-        &of_profile::<{ bbr3::Params::PARAMETERS.len() }>(bbr3::Params::PARAMETERS, PROFILES[0]),
-        &of_profile::<{ Params::PARAMETERS.len() }>(Params::PARAMETERS, PROFILES[1]),
-    ];
-    &joined::<{ total(PARTS) }>(PARTS)
-};
-
-/// As [`bbr3`]'s, but for the source.
-pub(crate) const INFO: ControllerInfo = ControllerInfo { source: SOURCE, ..bbr3::INFO };

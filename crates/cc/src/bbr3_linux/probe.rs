@@ -2,7 +2,8 @@
 
 use super::Params;
 use super::signals::UNSET;
-use crate::bbr::{Gain, stamp_delta};
+use crate::bbr::stamp_delta;
+use crate::gain::Gain;
 
 /// The phase of ProbeBW (Linux: `enum bbr_pacing_gain_phase`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

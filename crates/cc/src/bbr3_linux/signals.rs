@@ -1,7 +1,8 @@
 //! What the last round trip delivered and lost, and the bounds that follow from it until the next probe.
 
 use super::Params;
-use crate::bbr::{Gain, after};
+use crate::bbr::after;
+use crate::gain::Gain;
 
 /// No bound (Linux: `~0U`).
 pub(crate) const UNSET: u32 = u32::MAX;

@@ -1,8 +1,8 @@
 //! Every field of the kernel's `struct bbr`, and the fields of its socket that BBR writes, with the kernel's names and units.
 
 use super::{AckPhase, Bbr3Linux, Mode, Phase};
-use crate::bbr::Gain;
 use crate::controller::CaState;
+use crate::gain::Gain;
 use crate::recovery::PriorThreshold;
 
 /// A view of a [`Bbr3Linux`]. Bandwidths are in segments a microsecond times 2^24. Fields that only protective load balancing and the

@@ -1,10 +1,8 @@
 //! Gains: small factors in 1/256, as both versions of BBR keep them.
 
-use crate::params::{Slot, Stored};
-
 /// A factor in 1/256 (Linux: `BBR_UNIT` is one).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Gain(u32);
+pub struct Gain(pub(crate) u32);
 
 impl Gain {
     /// The binary places of a gain (Linux: `BBR_SCALE`).
@@ -26,16 +24,6 @@ impl Gain {
     #[inline]
     pub(crate) const fn times(self, value: u64) -> u64 {
         value.wrapping_mul(self.0 as u64) >> Gain::SCALE
-    }
-}
-
-impl Stored for Gain {
-    fn from_stored(stored: u32) -> Gain {
-        Gain(stored)
-    }
-
-    fn slot(&mut self) -> Slot<'_> {
-        Slot::Number(&mut self.0)
     }
 }
 
