@@ -147,7 +147,7 @@ def test_comments_and_layout_are_no_other_build(source: str, before: str, after:
     ("source", "before", "after"),
     [
         # The same name of another module may be something else.
-        ("crates/cc/src/vegas.rs", "use crate::recovery::", "use crate::reno::"),
+        ("crates/cc/src/controllers/vegas.rs", "use crate::controllers::recovery::", "use crate::controllers::reno::"),
         ("crates/path/src/chain.rs", "pub struct", "struct"),
         (CONTROLLERS, "    return", "return"),
     ],

@@ -114,7 +114,7 @@ def test_the_same_sources_are_the_same_build_wherever_they_are(
         "crates/units/Cargo.toml",
         "crates/scenario/Cargo.toml",
         "crates/scenario/src/spec.rs",
-        "crates/cc/src/cubic.rs",
+        "crates/cc/src/controllers/cubic.rs",
         "crates/files/Cargo.toml",
         "crates/export/src/qlog.rs",
     ],

@@ -4,9 +4,9 @@
 //! them behind one type, without dynamic dispatch. `README.md` of this crate says how to add one.
 
 use crate::controller::*;
+use crate::controllers::profiles::PROFILES;
+use crate::controllers::{bbr3, bbr3_linux, cubic9438, dctcp, fixed, newreno, reno};
 use crate::params::{ControllerInfo, Decimal, Kind, ParamError, ParameterInfo, Slot};
-use crate::profiles::PROFILES;
-use crate::{bbr3, bbr3_linux, cubic9438, dctcp, fixed, newreno, reno};
 
 /// Calls a method of the variant.
 macro_rules! each {
@@ -75,22 +75,22 @@ macro_rules! controllers {
             $(, windows: $buffered:expr)?;)*]
     ) => {
         /// Every controller, in the order in which they should be listed.
-        pub const CATALOGUE: &[ControllerInfo] = &[$($crate::$module::INFO),+];
+        pub const CATALOGUE: &[ControllerInfo] = &[$($crate::controllers::$module::INFO),+];
 
         /// A controller with its parameters.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[allow(clippy::large_enum_variant, reason = "parameters are copied once a flow")]
         pub enum Params {
-            $($(#[$about])* $Type($crate::$module::Params),)+
-            $($(#[$note])* $Profile($crate::$place::Params),)*
+            $($(#[$about])* $Type($crate::controllers::$module::Params),)+
+            $($(#[$note])* $Profile($crate::controllers::$place::Params),)*
         }
 
         impl Params {
             /// The defaults of the controller called `name`, its own or Linux's.
             pub fn by_name(name: &str) -> Option<Params> {
                 let is = |info: &ControllerInfo| info.name == name || info.linux_name == Some(name);
-                $(if is(&$crate::$module::INFO) {
-                    return Some(Params::$Type($crate::$module::Params::default()));
+                $(if is(&$crate::controllers::$module::INFO) {
+                    return Some(Params::$Type($crate::controllers::$module::Params::default()));
                 })+
                 None
             }
@@ -98,8 +98,8 @@ macro_rules! controllers {
             /// The description of the controller.
             pub const fn info(&self) -> &'static ControllerInfo {
                 match self {
-                    $(Params::$Type(_) => &$crate::$module::INFO,)+
-                    $(Params::$Profile(_) => &$crate::$place::INFO,)*
+                    $(Params::$Type(_) => &$crate::controllers::$module::INFO,)+
+                    $(Params::$Profile(_) => &$crate::controllers::$place::INFO,)*
                 }
             }
 
@@ -151,17 +151,17 @@ macro_rules! controllers {
         #[repr(u8)] // A separate tag is faster to read than one hidden in a variant's bool.
         #[allow(clippy::large_enum_variant, reason = "one a flow; a box would need an allocator")]
         pub enum Any {
-            $($(#[$about])* $Type($crate::$module::$Type),)+
-            $($(#[$note])* $Profile($crate::$place::$Profile),)*
+            $($(#[$about])* $Type($crate::controllers::$module::$Type),)+
+            $($(#[$note])* $Profile($crate::controllers::$place::$Profile),)*
         }
 
         impl Any {
             /// The controller that `params` names, for a connection whose handshake is done.
             pub fn new(params: &Params, config: &Config, connection: &Connection) -> Any {
                 match params {
-                    $(Params::$Type(params) => Any::$Type($crate::$module::$Type::new(params, config, connection)),)+
+                    $(Params::$Type(params) => Any::$Type($crate::controllers::$module::$Type::new(params, config, connection)),)+
                     $(Params::$Profile(params) => {
-                        Any::$Profile($crate::$place::$Profile::new(params, config, connection))
+                        Any::$Profile($crate::controllers::$place::$Profile::new(params, config, connection))
                     })*
                 }
             }

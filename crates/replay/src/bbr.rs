@@ -15,8 +15,8 @@ use super::layout::BBR;
 use super::plausible::{Unequal, unequal};
 use super::unwrapped::{Counters, micros};
 use super::{Call, Hook, Private};
-use fullpipe_cc::bbr1::{Bbr1, Mode, Params, State};
 use fullpipe_cc::controller::*;
+use fullpipe_cc::controllers::bbr1::{Bbr1, Mode, Params, State};
 use fullpipe_cc::windowed::{Candidate, WindowedMax};
 use fullpipe_units::{Duration, Rate, Time};
 

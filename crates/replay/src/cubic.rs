@@ -11,9 +11,9 @@ use super::plausible::{Unequal, unequal};
 use super::unwrapped::Unwrapped;
 use super::{Call, Hook, Private};
 use fullpipe_cc::controller::{CaState, Config, Limits};
-use fullpipe_cc::cubic::{CubicIncrease, Curve, Params};
-use fullpipe_cc::hystart::Round;
-use fullpipe_cc::loss_based::{Acked, Algorithm, Clocks, Pacing, Sampled, Window};
+use fullpipe_cc::controllers::cubic::{CubicIncrease, Curve, Params};
+use fullpipe_cc::controllers::hystart::Round;
+use fullpipe_cc::controllers::loss_based::{Acked, Algorithm, Clocks, Pacing, Sampled, Window};
 use fullpipe_units::Rate;
 
 /// Linux: `CA_EVENT_TX_START`.

@@ -2,8 +2,8 @@
 
 use crate::coverage::{Coverage, branches};
 use crate::{Call, Hook, KernelSample, Socket};
-use fullpipe_cc::bbr1::{Mode, Params, State};
 use fullpipe_cc::controller::CaState;
+use fullpipe_cc::controllers::bbr1::{Mode, Params, State};
 
 branches!(BbrBranch {
     BeforeInit "before_init" "a call while the handshake lasts";

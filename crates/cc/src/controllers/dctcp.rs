@@ -9,7 +9,7 @@
 //! ([`Params::without_ecn`](crate::Params::without_ecn)).
 
 use crate::controller::{CaState, CeMarks, Config, Connection, Ect, Limits};
-use crate::loss_based::{Acked, Algorithm, Clocks, CoreParams, LossBased, Sampled, Window};
+use crate::controllers::loss_based::{Acked, Algorithm, Clocks, CoreParams, LossBased, Sampled, Window};
 use crate::params::{ControllerInfo, parameters};
 
 /// Scale of `alpha` (Linux: `DCTCP_MAX_ALPHA`).

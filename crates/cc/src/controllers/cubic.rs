@@ -6,8 +6,8 @@
 //! Integer arithmetic and wrapping are the kernel's: the curve is evaluated at most once a jiffy, in 1/1,024 s.
 
 use crate::controller::{CaState, CeMarks, Config, Connection, Limits};
-use crate::hystart::{self, HyStart};
-use crate::loss_based::{Acked, Algorithm, Clocks, CoreParams, LossBased, Sampled, Window};
+use crate::controllers::hystart::{self, HyStart};
+use crate::controllers::loss_based::{Acked, Algorithm, Clocks, CoreParams, LossBased, Sampled, Window};
 use crate::params::{ControllerInfo, parameters};
 
 /// Scale of `beta` and of the curve's clock (Linux: `BICTCP_BETA_SCALE`, `1 << BICTCP_HZ`).

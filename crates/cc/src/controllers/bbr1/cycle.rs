@@ -1,7 +1,7 @@
 //! ProbeBW's cycle of eight pacing gains: one phase probes, one drains, six cruise.
 
 use super::Params;
-use crate::bbr::stamp_delta;
+use crate::controllers::bbr::stamp_delta;
 use crate::gain::Gain;
 
 /// Phases in a cycle (Linux: `CYCLE_LEN`).

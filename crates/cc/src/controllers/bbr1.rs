@@ -7,7 +7,7 @@
 //! This file has the order of events; each concept of the specification has its own file:
 //! [`params`], `mode` (the modes, and the steps between them), `full_pipe` (the plateau that ends Startup), `policer` (long-term
 //! bandwidth), `cycle` (gains of ProbeBW), `probe_rtt` (minimum RTT), `pacing` (bursts), `cwnd` (window and recovery). What it
-//! shares with BBRv3 is in [`crate::bbr`].
+//! shares with BBRv3 is in [`crate::controllers::bbr`].
 //!
 //! Arithmetic is the kernel's: bandwidth in segments a microsecond times 2^24, gains in 1/256, stamps in microseconds or
 //! jiffies, all in 32 bits that wrap. [`Bbr1::state`] and [`Bbr1::restore`] expose every field of the kernel's `struct bbr`
@@ -23,12 +23,12 @@ mod policer;
 mod probe_rtt;
 mod state;
 
-use crate::bbr::ack_aggregation::{AckAggregation, Delivery};
-use crate::bbr::bandwidth::{self, NO_RTT};
-use crate::bbr::rounds::Rounds;
 use crate::controller::*;
+use crate::controllers::bbr::ack_aggregation::{AckAggregation, Delivery};
+use crate::controllers::bbr::bandwidth::{self, NO_RTT};
+use crate::controllers::bbr::rounds::Rounds;
+use crate::controllers::recovery::PriorThreshold;
 use crate::gain::Gain;
-use crate::recovery::PriorThreshold;
 use crate::windowed::WindowedMax;
 use cycle::Cycle;
 use full_pipe::FullPipe;

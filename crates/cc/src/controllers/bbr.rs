@@ -1,5 +1,5 @@
-//! What Linux's BBRv1 ([`crate::bbr1`]) and Google's BBRv3 for Linux ([`crate::bbr3_linux`]) both have. The draft's BBRv3
-//! ([`crate::bbr3`]) counts bytes and shares only `rounds` and `Moment`.
+//! What Linux's BBRv1 ([`crate::controllers::bbr1`]) and Google's BBRv3 for Linux ([`crate::controllers::bbr3_linux`]) both have. The draft's BBRv3
+//! ([`crate::controllers::bbr3`]) counts bytes and shares only `rounds` and `Moment`.
 //!
 //! Bandwidth is in segments a microsecond times 2^24, gains in 1/256, stamps in microseconds or jiffies, all in integers
 //! that wrap as the kernel's do. Constants are parameters of each version; these files have none that a version changes.

@@ -1,16 +1,16 @@
 //! CUBIC by its RFC: in bytes, with the RFC's own curve, Reno-friendly region and slow start.
 //!
 //! Specification: RFC 9438 sections 4 and 5; each comment `// RFC 9438 4.2` cites a section where it is implemented.
-//! [`byte_window`](crate::byte_window) has the window, its recovery periods and slow start, which is HyStart++ (RFC 9438 4.10).
-//! Linux's CUBIC, which differs in many details, is [`cubic`](crate::cubic). Deviations: docs/deviations.md#cubic9438.
+//! [`byte_window`](crate::controllers::byte_window) has the window, its recovery periods and slow start, which is HyStart++ (RFC 9438 4.10).
+//! Linux's CUBIC, which differs in many details, is [`cubic`](crate::controllers::cubic). Deviations: docs/deviations.md#cubic9438.
 //!
 //! **Arithmetic**: integers of 64 bits. Time on the curve is in ticks of 1/8,192 s, and at most [`MOST_TICKS`] of them (256 s)
 //! before and after the plateau. K is a cube root that is exact to a tick; [`cube_root`] rounds down, and never by more than one.
 //! The curve is off by at most a byte and what a tick is worth there, `3 C (t - K)^2 / 8,192` segments: a tenth of a packet 15
 //! seconds from the plateau.
 
-use crate::byte_window::{Acknowledged, ByteWindow, Bytewise, Cause, CoreParams, Increase};
 use crate::controller::{Config, Connection};
+use crate::controllers::byte_window::{Acknowledged, ByteWindow, Bytewise, Cause, CoreParams, Increase};
 use crate::params::{ControllerInfo, parameters};
 
 /// Ticks of the curve's clock in a second, as a power of two.

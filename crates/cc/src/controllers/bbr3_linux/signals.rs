@@ -1,7 +1,7 @@
 //! What the last round trip delivered and lost, and the bounds that follow from it until the next probe.
 
 use super::Params;
-use crate::bbr::after;
+use crate::controllers::bbr::after;
 use crate::gain::Gain;
 
 /// No bound (Linux: `~0U`).

@@ -2,8 +2,8 @@
 
 use super::{AckAggregation, Bbr1, Cycle, FullPipe, Mode, Policer, ProbeRtt, Rounds, cwnd, pacing};
 use crate::controller::CaState;
+use crate::controllers::recovery::PriorThreshold;
 use crate::gain::Gain;
-use crate::recovery::PriorThreshold;
 use crate::windowed::WindowedMax;
 
 /// A view of a [`Bbr1`] for replaying recorded kernel state. Bandwidths are in segments a microsecond times 2^24.

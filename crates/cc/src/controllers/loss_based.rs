@@ -9,9 +9,9 @@
 //! your own algorithm.
 
 use crate::controller::*;
+use crate::controllers::recovery::{PriorThreshold, current_ssthresh, in_reduction};
 use crate::params::parameters;
 use crate::phase;
-use crate::recovery::{PriorThreshold, current_ssthresh, in_reduction};
 use fullpipe_units::{Duration, Rate, Time};
 
 parameters! {
@@ -525,8 +525,8 @@ impl<A: Algorithm> Controller for LossBased<A> {
 mod tests {
     extern crate std;
     use super::*;
-    use crate::cubic::{self, Cubic};
-    use crate::reno::{Params, Reno};
+    use crate::controllers::cubic::{self, Cubic};
+    use crate::controllers::reno::{Params, Reno};
     use crate::testing::{CONFIG, Flow};
     use std::vec::Vec;
 
@@ -666,8 +666,12 @@ mod tests {
     }
 
     /// Cubic in slow start with a window of 40, and the RTT of an ACK by which HyStart would end it.
-    fn at_the_end_of_slow_start(flow: &mut Flow) -> (crate::cubic::Cubic, Ack) {
-        let mut cubic = crate::cubic::Cubic::new(&crate::cubic::Params::default(), &CONFIG, &flow.connection);
+    fn at_the_end_of_slow_start(flow: &mut Flow) -> (crate::controllers::cubic::Cubic, Ack) {
+        let mut cubic = crate::controllers::cubic::Cubic::new(
+            &crate::controllers::cubic::Params::default(),
+            &CONFIG,
+            &flow.connection,
+        );
         flow.snd_nxt = 1_000;
         crate::testing::deliver(&mut cubic, &flow.ack(30));
         for _ in 0..9 {
@@ -805,7 +809,7 @@ mod tests {
             let config = Config { ssthresh, cwnd_clamp, ..CONFIG };
             let own_params = cubic::Params {
                 initial_ssthresh: own.unwrap_or(0),
-                hystart: crate::hystart::Params { enabled: own.is_none(), ..Default::default() },
+                hystart: crate::controllers::hystart::Params { enabled: own.is_none(), ..Default::default() },
                 ..cubic::Params::default()
             };
             Cubic::new(&own_params, &config, &flow.connection).limits().ssthresh

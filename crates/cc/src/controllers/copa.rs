@@ -17,8 +17,8 @@
 
 use core::cmp::Ordering;
 
-use crate::bbr::rounds::Rounds;
 use crate::controller::*;
+use crate::controllers::bbr::rounds::Rounds;
 use crate::params::{ControllerInfo, parameters};
 use crate::windowed::{WindowedMax, WindowedMin};
 use fullpipe_units::{Duration, Rate, Time};

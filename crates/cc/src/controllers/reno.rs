@@ -4,7 +4,7 @@
 //! docs/deviations.md#loss-based.
 
 use crate::controller::{CaState, CeMarks, Config, Connection, Limits};
-use crate::loss_based::{Acked, Algorithm, Clocks, CoreParams, LossBased, Sampled, Window};
+use crate::controllers::loss_based::{Acked, Algorithm, Clocks, CoreParams, LossBased, Sampled, Window};
 use crate::params::{ControllerInfo, parameters};
 
 parameters! {

@@ -1,11 +1,11 @@
 //! NewReno by QUIC's rules: doubles each round until loss; then grows one packet a window, and halves once a recovery period.
 //!
-//! Specification: RFC 9002 section 7 and appendix B. [`byte_window`](crate::byte_window) has the window, its recovery periods
+//! Specification: RFC 9002 section 7 and appendix B. [`byte_window`](crate::controllers::byte_window) has the window, its recovery periods
 //! and slow start; here is what RFC 9002 adds in congestion avoidance and takes away on loss. Deviations:
 //! docs/deviations.md#newreno.
 
-use crate::byte_window::{Acknowledged, ByteWindow, Bytewise, Cause, CoreParams, Increase};
 use crate::controller::{Config, Connection};
+use crate::controllers::byte_window::{Acknowledged, ByteWindow, Bytewise, Cause, CoreParams, Increase};
 use crate::params::{ControllerInfo, parameters};
 
 parameters! {

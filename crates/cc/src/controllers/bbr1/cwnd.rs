@@ -1,8 +1,8 @@
 //! The window: a multiple of the bandwidth-delay product, the effect of loss recovery, and the caps.
 
 use super::Params;
-use crate::bbr::bandwidth::INITIAL_CWND;
 use crate::controller::CaState;
+use crate::controllers::bbr::bandwidth::INITIAL_CWND;
 
 /// Room for bursts at both ends, an even number, and in the probing phase two more (Linux: `bbr_quantization_budget`).
 #[inline]

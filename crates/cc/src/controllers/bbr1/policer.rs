@@ -4,7 +4,7 @@
 //! then), and two intervals that agree make their mean the bandwidth for 48 rounds. "lt" stands for long-term.
 
 use super::Params;
-use crate::bbr::bandwidth::{BW_SCALE, bytes_per_sec, usecs_less_margin};
+use crate::controllers::bbr::bandwidth::{BW_SCALE, bytes_per_sec, usecs_less_margin};
 use crate::gain::Gain;
 
 /// The detector. Counters and stamps wrap at 32 bits.

@@ -1,5 +1,5 @@
-//! The window of the RFCs' algorithms, in bytes, with QUIC's recovery periods: [`newreno`](crate::newreno) and
-//! [`cubic9438`](crate::cubic9438) are its increase algorithms.
+//! The window of the RFCs' algorithms, in bytes, with QUIC's recovery periods: [`newreno`](crate::controllers::newreno) and
+//! [`cubic9438`](crate::controllers::cubic9438) are its increase algorithms.
 //!
 //! Specification: RFC 9002 section 7 and appendix B, and RFC 9406 for slow start ([`HyStartPlusPlus`]). Each comment
 //! `// RFC 9002 7.3.2` cites a section where it is implemented. Deviations: docs/deviations.md#newreno.
@@ -16,7 +16,7 @@
 //!   [`RateSample::lost_since_sent`]).
 
 use crate::controller::*;
-use crate::hystartpp::HyStartPlusPlus;
+use crate::controllers::hystartpp::HyStartPlusPlus;
 use crate::params::parameters;
 use fullpipe_units::Rate;
 
@@ -516,7 +516,7 @@ impl<A: Increase> Controller for Bytewise<A> {
 mod tests {
     extern crate std;
     use super::*;
-    use crate::newreno::{NewReno, Params};
+    use crate::controllers::newreno::{NewReno, Params};
     use crate::testing::{CONFIG, Flow};
     use fullpipe_units::Duration;
     use std::vec::Vec;

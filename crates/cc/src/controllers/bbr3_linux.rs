@@ -1,10 +1,10 @@
-//! BBR version 3 as Google's kernel has it, exact to its integers: `bbr3:profile=linux`. The IETF's draft is [`crate::bbr3`].
+//! BBR version 3 as Google's kernel has it, exact to its integers: `bbr3:profile=linux`. The IETF's draft is [`crate::controllers::bbr3`].
 //!
 //! Specification: [`SOURCE`]. How the two differ: docs/bbr3.md, "Google's kernel". Deviations: docs/deviations.md#bbr3.
 //!
 //! This file has the order of events; each concept has its own file: [`params`], `max_bw` (the bandwidth filter), `full_pipe` (the
 //! plateau), `signals` (the last round trip, and the lower bounds), `ecn` (the share of marks), `probe` (the upper bound, and when to
-//! probe), `min_rtt` (ProbeRTT's clock), `pacing` (bursts). With BBRv1 it shares what [`crate::bbr`] has, and the four modes.
+//! probe), `min_rtt` (ProbeRTT's clock), `pacing` (bursts). With BBRv1 it shares what [`crate::controllers::bbr`] has, and the four modes.
 //!
 //! Arithmetic is the kernel's: bandwidth in segments a microsecond times 2^24, gains in 1/256, stamps in microseconds or jiffies,
 //! all in 32 bits that wrap. [`Bbr3Linux::state`] and [`Bbr3Linux::restore`] expose every field of the kernel's `struct bbr` under
@@ -27,16 +27,16 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-use crate::bbr::Moment;
-use crate::bbr::ack_aggregation::{AckAggregation, Delivery};
-use crate::bbr::bandwidth::{self, NO_RTT};
-use crate::bbr::rounds::Rounds;
-pub use crate::bbr1::Mode;
 use crate::controller;
 use crate::controller::*;
+use crate::controllers::bbr::Moment;
+use crate::controllers::bbr::ack_aggregation::{AckAggregation, Delivery};
+use crate::controllers::bbr::bandwidth::{self, NO_RTT};
+use crate::controllers::bbr::rounds::Rounds;
+pub use crate::controllers::bbr1::Mode;
+pub(crate) use crate::controllers::profiles::BBR3_LINUX as INFO;
+use crate::controllers::recovery::PriorThreshold;
 use crate::gain::Gain;
-pub(crate) use crate::profiles::BBR3_LINUX as INFO;
-use crate::recovery::PriorThreshold;
 use ecn::Ecn;
 use full_pipe::FullPipe;
 use fullpipe_units::{Duration, Rate};

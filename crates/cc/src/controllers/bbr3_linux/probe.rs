@@ -2,7 +2,7 @@
 
 use super::Params;
 use super::signals::UNSET;
-use crate::bbr::stamp_delta;
+use crate::controllers::bbr::stamp_delta;
 use crate::gain::Gain;
 
 /// The phase of ProbeBW (Linux: `enum bbr_pacing_gain_phase`).

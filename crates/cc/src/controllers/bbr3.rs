@@ -7,7 +7,7 @@
 //! This file has the order of events; each concept of the specification has its own file:
 //! [`params`], `state` (the states, the steps between them, their gains), `max_bw` (the bandwidth filter), `full_pipe` (the
 //! plateau), `congestion` (short-term model), `probe_bw` (long-term model, when to probe), `min_rtt` (ProbeRTT's clock),
-//! `aggregation`, `undo`. With BBRv1 it shares the count of rounds ([`crate::bbr`]; `StartRound` is `Rounds::begin`). Section 4.1.2 is
+//! `aggregation`, `undo`. With BBRv1 it shares the count of rounds ([`crate::controllers::bbr`]; `StartRound` is `Rounds::begin`). Section 4.1.2 is
 //! the transport's: [`crate::delivery`].
 //!
 //! Volumes are in bytes, rates in bytes a second, times in microseconds. The interface counts units of [`Config::unit`] bytes:
@@ -29,10 +29,10 @@ mod state;
 mod tests;
 mod undo;
 
-use crate::bbr::Moment;
-use crate::bbr::rounds::Rounds;
 use crate::controller::*;
-pub(crate) use crate::profiles::BBR3 as INFO;
+use crate::controllers::bbr::Moment;
+use crate::controllers::bbr::rounds::Rounds;
+pub(crate) use crate::controllers::profiles::BBR3 as INFO;
 use aggregation::{Aggregation, Delivery};
 use congestion::Congestion;
 use full_pipe::FullPipe;

@@ -1,12 +1,12 @@
 //! The minimum RTT, and when to empty the queue to measure it again.
 
 use super::Params;
-use crate::bbr::after;
+use crate::controllers::bbr::after;
 
 /// The filter and ProbeRTT's clock. Stamps are in jiffies, so they are coarse and wrap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ProbeRtt {
-    /// The minimum in microseconds, or [`NO_RTT`](crate::bbr::bandwidth::NO_RTT).
+    /// The minimum in microseconds, or [`NO_RTT`](crate::controllers::bbr::bandwidth::NO_RTT).
     pub(crate) min_rtt_us: u32,
     /// When it was accepted.
     pub(crate) min_rtt_stamp: u32,
@@ -62,7 +62,7 @@ impl ProbeRtt {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bbr::bandwidth::NO_RTT;
+    use crate::controllers::bbr::bandwidth::NO_RTT;
 
     #[test]
     fn the_filter_expires_strictly_after_ten_seconds_of_jiffies_and_across_their_wrap() {

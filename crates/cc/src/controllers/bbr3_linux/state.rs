@@ -2,8 +2,8 @@
 
 use super::{AckPhase, Bbr3Linux, Mode, Phase};
 use crate::controller::CaState;
+use crate::controllers::recovery::PriorThreshold;
 use crate::gain::Gain;
-use crate::recovery::PriorThreshold;
 
 /// A view of a [`Bbr3Linux`]. Bandwidths are in segments a microsecond times 2^24. Fields that only protective load balancing and the
 /// receiving half use (`plb`, `ce_state`, `prior_rcv_nxt`) are left out.

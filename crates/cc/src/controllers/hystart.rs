@@ -4,7 +4,7 @@
 //! returns to slow start. Deviations: docs/deviations.md#cubic.
 
 use crate::controller::Config;
-use crate::loss_based::{Pacing, Sampled};
+use crate::controllers::loss_based::{Pacing, Sampled};
 use crate::params::parameters;
 
 /// RTT samples of a round before its minimum counts (Linux: `HYSTART_MIN_SAMPLES`).
@@ -169,7 +169,7 @@ impl HyStart {
 #[cfg(test)]
 mod tests {
     use crate::controller::{Ack, Config, Controller, Limits};
-    use crate::cubic::{self, Cubic};
+    use crate::controllers::cubic::{self, Cubic};
     use crate::testing::{CONFIG, Flow, deliver};
     use fullpipe_units::Duration;
 

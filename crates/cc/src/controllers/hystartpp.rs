@@ -1,6 +1,6 @@
 //! HyStart++: slow start that slows down, four times, when the RTT of a round rises, and ends if it stays high.
 //!
-//! Specification: RFC 9406. Unlike the HyStart of Linux's CUBIC ([`hystart`](crate::hystart)) it does not end slow start at
+//! Specification: RFC 9406. Unlike the HyStart of Linux's CUBIC ([`hystart`](crate::controllers::hystart)) it does not end slow start at
 //! the first sign: in conservative slow start (CSS) the window goes on to grow at a quarter of the pace, and if the RTT falls
 //! again, slow start resumes. Deviations: docs/deviations.md#hystart.
 

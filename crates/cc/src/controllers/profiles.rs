@@ -1,8 +1,8 @@
 //! The two specifications of BBRv3, of which a parameter chooses one: the draft's ([`bbr3`]) and Google's kernel
 //! ([`bbr3_linux`]).
 
+use crate::controllers::{bbr3, bbr3_linux};
 use crate::params::{ControllerInfo, ParameterInfo, choice, joined, of_profile, total};
-use crate::{bbr3, bbr3_linux};
 
 /// The specifications of which `bbr3` follows one; the names are those of the choices.
 pub(crate) const PROFILES: &[&str] = &["draft", "linux"];

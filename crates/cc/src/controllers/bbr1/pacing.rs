@@ -1,8 +1,8 @@
 //! The size of a burst, as BBRv1 plans it.
 
 use super::Params;
-use crate::bbr::bandwidth::min_burst;
 use crate::controller::Config;
+use crate::controllers::bbr::bandwidth::min_burst;
 
 /// The most bytes in a burst, as BBR plans: the parameter, or without one what the host's largest packet holds, whatever
 /// the device takes (Linux: `GSO_LEGACY_MAX_SIZE - 1 - MAX_TCP_HEADER`).

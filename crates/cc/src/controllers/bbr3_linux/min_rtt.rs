@@ -1,12 +1,12 @@
 //! The minimum RTT, and when to drain the queue to measure it again.
 
 use super::Params;
-use crate::bbr::after;
+use crate::controllers::bbr::after;
 
 /// Two filters, one within the other, and ProbeRTT's clock. Stamps are in jiffies, so they are coarse and wrap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MinRtt {
-    /// The minimum in microseconds, or [`NO_RTT`](crate::bbr::bandwidth::NO_RTT).
+    /// The minimum in microseconds, or [`NO_RTT`](crate::controllers::bbr::bandwidth::NO_RTT).
     pub(crate) min_rtt_us: u32,
     /// When it was measured.
     pub(crate) min_rtt_stamp: u32,
