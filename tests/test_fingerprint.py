@@ -71,7 +71,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Tree:
         "crates/scenario/src/spec.rs",
         "crates/path/src/chain.rs",
         "crates/record/src/measures.rs",
-        "crates/cc/src/params.rs",
+        "crates/cc/src/parameter.rs",
         "Cargo.lock",
     ],
 )
@@ -111,7 +111,7 @@ def test_a_new_file_is_in_the_fingerprint(tree: Tree) -> None:
     ("source", "place"),
     [
         ("crates/path/src/chain.rs", "crates/path/src/chain/mod.rs"),
-        ("crates/cc/src/params.rs", "crates/units/src/other.rs"),
+        ("crates/cc/src/parameter.rs", "crates/units/src/other.rs"),
     ],
 )
 def test_a_moved_file_is_no_other_build(source: str, place: str, tree: Tree) -> None:

@@ -3,7 +3,7 @@
 //! In reading order:
 //!
 //! 1. [`controller`]: the interface between a transport and a controller; start here.
-//! 2. [`registry`]: all controllers by name, and behind one type; `README.md` says how to add one. [`params`]: parameters.
+//! 2. [`registry`]: all controllers by name, and behind one type; `README.md` says how to add one. [`parameter`]: parameters.
 //! 3. [`delivery`]: the delivery-rate sampler, the transport's half of BBR. [`windowed`]: its maximum filter.
 //! 4. [`controllers`]: the algorithms; its page says which are which.
 //! 5. [`ordered`]: a wrapper that checks whether a transport keeps the order of events. [`segments`]: one for transports that
@@ -44,7 +44,7 @@ mod decimal;
 pub mod delivery;
 pub mod gain;
 pub mod ordered;
-pub mod params;
+pub mod parameter;
 pub mod phase;
 pub mod registry;
 pub mod segments;
@@ -55,6 +55,6 @@ pub mod windowed;
 pub use controller::*;
 pub use delivery::{Sampler, TxState};
 pub use ordered::{AckEvent, Ordered, OutOfOrder};
-pub use params::{ControllerInfo, Decimal, ParamError, ParameterInfo};
+pub use parameter::{ControllerInfo, Decimal, ParamError, ParameterInfo};
 pub use registry::{Any, CATALOGUE, Params};
 pub use segments::Segments;

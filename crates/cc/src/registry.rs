@@ -6,7 +6,7 @@
 use crate::controller::*;
 use crate::controllers::profiles::PROFILES;
 use crate::controllers::{bbr3, bbr3_linux, cubic9438, dctcp, fixed, newreno, reno};
-use crate::params::{ControllerInfo, Decimal, Kind, ParamError, ParameterInfo, Slot};
+use crate::parameter::{ControllerInfo, Decimal, Kind, ParamError, ParameterInfo, Slot};
 
 /// Calls a method of the variant.
 macro_rules! each {

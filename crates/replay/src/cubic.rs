@@ -13,7 +13,7 @@ use super::{Call, Hook, Private};
 use fullpipe_cc::controller::{CaState, Config, Limits};
 use fullpipe_cc::controllers::cubic::{CubicIncrease, Curve, Params};
 use fullpipe_cc::controllers::hystart::Round;
-use fullpipe_cc::controllers::loss_based::{Acked, Algorithm, Clocks, Pacing, Sampled, Window};
+use fullpipe_cc::controllers::segment_window::{Acked, Algorithm, Clocks, Pacing, Sampled, Window};
 use fullpipe_units::Rate;
 
 /// Linux: `CA_EVENT_TX_START`.

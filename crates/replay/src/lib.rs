@@ -16,7 +16,7 @@
 //! | what | how |
 //! |---|---|
 //! | BBRv1 | [`fullpipe_cc::controllers::bbr1::Bbr1`] through the [`fullpipe_cc::Controller`] trait; private state, window, threshold, pacing rate and the threshold to undo to, all continuous. What the core does between calls (the window after a timeout, the threshold after an undo) is compared at the next call's entry |
-//! | CUBIC with HyStart | [`fullpipe_cc::controllers::cubic::CubicIncrease`] as [`fullpipe_cc::controllers::loss_based::Algorithm`]; the private state is continuous, window and threshold are taken from the record before each call, for the core (PRR, undo, idle restarts) changes them too |
+//! | CUBIC with HyStart | [`fullpipe_cc::controllers::cubic::CubicIncrease`] as [`fullpipe_cc::controllers::segment_window::Algorithm`]; the private state is continuous, window and threshold are taken from the record before each call, for the core (PRR, undo, idle restarts) changes them too |
 //!
 //! Three inputs are not in a record and are inferred from its result: the random phase in which BBR's ProbeBW starts (from
 //! `cycle_idx`), how long a CUBIC flow was idle (from `epoch_start`), and that a congestion mark forbade an undo (from

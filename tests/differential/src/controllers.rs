@@ -8,8 +8,8 @@ use fullpipe_cc::controllers::bbr1::{self, Bbr1};
 use fullpipe_cc::controllers::bbr3_linux::{self, Bbr3Linux};
 use fullpipe_cc::controllers::cubic::{self, Cubic};
 use fullpipe_cc::controllers::dctcp::{self, Dctcp};
-use fullpipe_cc::controllers::loss_based::{Algorithm, CoreParams, LossBased};
 use fullpipe_cc::controllers::reno::{self, Reno};
+use fullpipe_cc::controllers::segment_window::{Algorithm, CoreParams, LossBased};
 use fullpipe_cc::controllers::vegas::{self, Vegas};
 
 /// A field that differs: its name, ours, Linux's.

@@ -17,7 +17,7 @@
 
 use crate::controller::*;
 use crate::controllers::hystartpp::HyStartPlusPlus;
-use crate::params::parameters;
+use crate::parameter::parameters;
 use fullpipe_units::Rate;
 
 parameters! {

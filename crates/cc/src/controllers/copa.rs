@@ -19,7 +19,7 @@ use core::cmp::Ordering;
 
 use crate::controller::*;
 use crate::controllers::bbr::rounds::Rounds;
-use crate::params::{ControllerInfo, parameters};
+use crate::parameter::{ControllerInfo, parameters};
 use crate::windowed::{WindowedMax, WindowedMin};
 use fullpipe_units::{Duration, Rate, Time};
 

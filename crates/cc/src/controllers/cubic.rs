@@ -7,8 +7,8 @@
 
 use crate::controller::{CaState, CeMarks, Config, Connection, Limits};
 use crate::controllers::hystart::{self, HyStart};
-use crate::controllers::loss_based::{Acked, Algorithm, Clocks, CoreParams, LossBased, Sampled, Window};
-use crate::params::{ControllerInfo, parameters};
+use crate::controllers::segment_window::{Acked, Algorithm, Clocks, CoreParams, LossBased, Sampled, Window};
+use crate::parameter::{ControllerInfo, parameters};
 
 /// Scale of `beta` and of the curve's clock (Linux: `BICTCP_BETA_SCALE`, `1 << BICTCP_HZ`).
 const SCALE_SHIFT: u32 = 10;

@@ -11,7 +11,7 @@
 
 use crate::controller::{Config, Connection};
 use crate::controllers::byte_window::{Acknowledged, ByteWindow, Bytewise, Cause, CoreParams, Increase};
-use crate::params::{ControllerInfo, parameters};
+use crate::parameter::{ControllerInfo, parameters};
 
 /// Ticks of the curve's clock in a second, as a power of two.
 const TICK_SHIFT: u32 = 13;

@@ -9,8 +9,8 @@
 //! ([`Params::without_ecn`](crate::Params::without_ecn)).
 
 use crate::controller::{CaState, CeMarks, Config, Connection, Ect, Limits};
-use crate::controllers::loss_based::{Acked, Algorithm, Clocks, CoreParams, LossBased, Sampled, Window};
-use crate::params::{ControllerInfo, parameters};
+use crate::controllers::segment_window::{Acked, Algorithm, Clocks, CoreParams, LossBased, Sampled, Window};
+use crate::parameter::{ControllerInfo, parameters};
 
 /// Scale of `alpha` (Linux: `DCTCP_MAX_ALPHA`).
 const SHIFT: u32 = 10;

@@ -9,7 +9,7 @@
 //! controller at this window would send.
 
 use crate::controller::*;
-use crate::params::{ControllerInfo, parameters};
+use crate::parameter::{ControllerInfo, parameters};
 use fullpipe_units::Rate;
 
 /// The window if neither window nor rate was given (Linux: `TCP_INIT_CWND`; RFC 6928).

@@ -4,8 +4,8 @@
 //! returns to slow start. Deviations: docs/deviations.md#cubic.
 
 use crate::controller::Config;
-use crate::controllers::loss_based::{Pacing, Sampled};
-use crate::params::parameters;
+use crate::controllers::segment_window::{Pacing, Sampled};
+use crate::parameter::parameters;
 
 /// RTT samples of a round before its minimum counts (Linux: `HYSTART_MIN_SAMPLES`).
 const MIN_SAMPLES: u32 = 8;

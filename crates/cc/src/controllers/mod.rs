@@ -2,7 +2,7 @@
 //!
 //! In reading order:
 //!
-//! 1. [`reno`], then [`cubic`] with [`hystart`], and [`vegas`]: the increase algorithms; [`loss_based`]: the window they share.
+//! 1. [`reno`], then [`cubic`] with [`hystart`], and [`vegas`]: the increase algorithms; [`segment_window`]: the window they share.
 //! 2. [`dctcp`]: answers the share of marked segments. [`newreno`] and [`cubic9438`]: what QUIC stacks ship, by the RFCs, with
 //!    [`hystartpp`] and the window in bytes that they share, [`byte_window`].
 //! 3. [`bbr1`], [`bbr3`] (the draft's) and [`bbr3_linux`] (Google's): BBR, one file for each concept of its specification.
@@ -21,9 +21,9 @@ pub mod dctcp;
 pub mod fixed;
 pub mod hystart;
 pub mod hystartpp;
-pub mod loss_based;
 pub mod newreno;
 pub(crate) mod profiles;
 mod recovery;
 pub mod reno;
+pub mod segment_window;
 pub mod vegas;

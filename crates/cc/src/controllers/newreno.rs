@@ -6,7 +6,7 @@
 
 use crate::controller::{Config, Connection};
 use crate::controllers::byte_window::{Acknowledged, ByteWindow, Bytewise, Cause, CoreParams, Increase};
-use crate::params::{ControllerInfo, parameters};
+use crate::parameter::{ControllerInfo, parameters};
 
 parameters! {
     /// NewReno's parameters.

@@ -2,7 +2,7 @@
 //! ([`bbr3_linux`]).
 
 use crate::controllers::{bbr3, bbr3_linux};
-use crate::params::{ControllerInfo, ParameterInfo, choice, joined, of_profile, total};
+use crate::parameter::{ControllerInfo, ParameterInfo, choice, joined, of_profile, total};
 
 /// The specifications of which `bbr3` follows one; the names are those of the choices.
 pub(crate) const PROFILES: &[&str] = &["draft", "linux"];

@@ -4,8 +4,8 @@
 //! docs/deviations.md#loss-based.
 
 use crate::controller::{CaState, CeMarks, Config, Connection, Limits};
-use crate::controllers::loss_based::{Acked, Algorithm, Clocks, CoreParams, LossBased, Sampled, Window};
-use crate::params::{ControllerInfo, parameters};
+use crate::controllers::segment_window::{Acked, Algorithm, Clocks, CoreParams, LossBased, Sampled, Window};
+use crate::parameter::{ControllerInfo, parameters};
 
 parameters! {
     /// Reno's parameters: those of the core, because it has none of its own.

@@ -9,9 +9,9 @@
 //! fewer than three RTTs is too little evidence, and recovery is none: there, Vegas behaves like Reno.
 
 use crate::controller::{CaState, CeMarks, Config, Connection, Limits};
-use crate::controllers::loss_based::{Acked, Algorithm, Clocks, CoreParams, LossBased, Sampled, Window};
 use crate::controllers::recovery::current_ssthresh;
-use crate::params::{ControllerInfo, parameters};
+use crate::controllers::segment_window::{Acked, Algorithm, Clocks, CoreParams, LossBased, Sampled, Window};
+use crate::parameter::{ControllerInfo, parameters};
 
 /// An RTT that was not measured yet, in microseconds.
 const UNKNOWN_US: u32 = 0x7fff_ffff;

@@ -1,7 +1,7 @@
 //! BBRv1's constants, as parameters.
 
 use crate::gain::Gain;
-use crate::params::{ControllerInfo, parameters};
+use crate::parameter::{ControllerInfo, parameters};
 
 /// The most a gain may be: Linux keeps gains in ten bits.
 const MAX_GAIN: u32 = 1023;

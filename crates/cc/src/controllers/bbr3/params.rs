@@ -1,7 +1,7 @@
 //! BBRv3's constants, as parameters.
 
 use super::Ratio;
-use crate::params::parameters;
+use crate::parameter::parameters;
 
 /// The text that is implemented: the algorithm of version 06 (2026-07-06), which the repository's head only declares normative.
 pub const DRAFT: &str =

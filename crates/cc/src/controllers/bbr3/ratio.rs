@@ -1,6 +1,6 @@
 //! Ratios in hundredths, as the draft states its constants: 2.77 is 277, exactly.
 
-use crate::params::{Slot, Stored};
+use crate::parameter::{Slot, Stored};
 
 /// A factor in 1/100.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,7 +1,7 @@
 //! The constants of Google's BBRv3 for Linux, as parameters.
 
 use crate::gain::Gain;
-use crate::params::parameters;
+use crate::parameter::parameters;
 
 /// What is implemented.
 pub const SOURCE: &str =

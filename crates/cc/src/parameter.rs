@@ -253,8 +253,8 @@ macro_rules! parameters {
             #[inline]
             fn default() -> $Params {
                 $Params {
-                    $($field: <$Type as $crate::params::Stored>::from_stored(const {
-                        let shape = $crate::params::$shape($($given),*);
+                    $($field: <$Type as $crate::parameter::Stored>::from_stored(const {
+                        let shape = $crate::parameter::$shape($($given),*);
                         shape.kind.stored(shape.default)
                     }),)*
                     $($nested: <$Nested>::default(),)*
@@ -264,27 +264,27 @@ macro_rules! parameters {
 
         impl $Params {
             /// The descriptions, in the order in which they should be listed.
-            pub(crate) const PARAMETERS: &'static [$crate::params::ParameterInfo] = {
-                use $crate::params::{self, ParameterInfo};
+            pub(crate) const PARAMETERS: &'static [$crate::parameter::ParameterInfo] = {
+                use $crate::parameter::{self, ParameterInfo};
                 const PARTS: &[&[ParameterInfo]] = &[
                     &[$(
                         ParameterInfo {
-                            name: params::either!($(($name))? (stringify!($field))),
+                            name: parameter::either!($(($name))? (stringify!($field))),
                             summary: $summary,
-                            source: params::either!($(($own))? ($source)),
-                            ..params::$shape($($given),*)
+                            source: parameter::either!($(($own))? ($source)),
+                            ..parameter::$shape($($given),*)
                         },
                     )*],
                     $(<$Nested>::PARAMETERS,)*
                 ];
-                &params::joined::<{ params::total(PARTS) }>(PARTS)
+                &parameter::joined::<{ parameter::total(PARTS) }>(PARTS)
             };
 
             /// Where the parameter of this name is stored.
-            pub(crate) fn slot(&mut self, name: &str) -> Option<$crate::params::Slot<'_>> {
+            pub(crate) fn slot(&mut self, name: &str) -> Option<$crate::parameter::Slot<'_>> {
                 $(
-                    if name == $crate::params::either!($(($name))? (stringify!($field))) {
-                        return Some($crate::params::Stored::slot(&mut self.$field));
+                    if name == $crate::parameter::either!($(($name))? (stringify!($field))) {
+                        return Some($crate::parameter::Stored::slot(&mut self.$field));
                     }
                 )*
                 None$(.or_else(|| self.$nested.slot(name)))*

@@ -10,7 +10,7 @@
 
 use crate::controller::*;
 use crate::controllers::recovery::{PriorThreshold, current_ssthresh, in_reduction};
-use crate::params::parameters;
+use crate::parameter::parameters;
 use crate::phase;
 use fullpipe_units::{Duration, Rate, Time};
 
