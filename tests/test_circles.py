@@ -25,21 +25,6 @@ PACKAGE = "python/fullpipe"
 # Circles that are left: where, why, and their files.
 KNOWN = [
     (
-        "crates/emu",
-        "errors, namespaces and devices know each other's settings of the kernel",
-        "error.rs namespace.rs tun.rs",
-    ),
-    (
-        "crates/emu",
-        "a path describes and carries, and the meter and its doubts know it",
-        "ferry.rs meter.rs meter/flow.rs path.rs trust.rs",
-    ),
-    (
-        "crates/emu",
-        "protocol numbers are in the reader of frames",
-        "flow.rs frame.rs",
-    ),
-    (
         "crates/export",
         "codepoints are in the events",
         "event.rs quic.rs",

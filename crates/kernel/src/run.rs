@@ -5,7 +5,7 @@
 use std::io;
 use std::sync::atomic::Ordering;
 
-use fullpipe_emu::namespace::sysctl;
+use fullpipe_emu::sysctl::sysctl;
 use fullpipe_emu::{Carried, EmuError, End, Path, Stall, watch};
 use fullpipe_record::{FlowRecord, Lateness, ProcessorTime, Provenance, Run, WorldName};
 use fullpipe_scenario::spec::{FlowSpec, HostSpec, Spec};
