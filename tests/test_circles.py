@@ -35,19 +35,6 @@ KNOWN = [
         "host/receiver.rs programs.rs recorder.rs recorder/build.rs recorder/drain.rs run.rs",
     ),
     (
-        "crates/path",
-        "counts are in the chain",
-        "carrier.rs chain.rs gate.rs",
-    ),
-    (
-        "crates/path",
-        "rates of elements are in the elements, and their sums in the rates",
-        "change.rs check.rs config.rs elements.rs elements/bleach.rs elements/cellular.rs "
-        "elements/delay.rs elements/delivery_trace.rs elements/duplicate.rs elements/link.rs "
-        "elements/loss.rs elements/policer.rs elements/reorder.rs elements/token_bucket.rs queue.rs "
-        "rates.rs schedule.rs",
-    ),
-    (
         "crates/replay",
         "the trait of a machine is beside its users",
         "bbr.rs bbr/branches.rs cubic.rs cubic/branches.rs flow.rs tiers.rs",
@@ -57,8 +44,7 @@ KNOWN = [
         "documents, their errors, their places and their resolution know each other",
         "check.rs controller.rs document.rs elements.rs error.rs place.rs program.rs quantity.rs "
         "queue.rs reader.rs resolve.rs resolve/flows.rs resolve/metrics.rs resolve/notes.rs "
-        "resolve/path.rs resolve/path/router.rs resolve/path/sizes.rs spec.rs spec/change.rs "
-        "stack.rs",
+        "resolve/path.rs resolve/path/router.rs resolve/path/sizes.rs spec.rs stack.rs",
     ),
     (
         "crates/sim",
@@ -78,7 +64,8 @@ KNOWN = [
     (
         "quic/world",
         "phases, errors and refusals are beside their users",
-        "alike/end.rs alike/keys.rs cc.rs change.rs endpoint.rs noq.rs options.rs quinn.rs tap.rs",
+        "cc.rs change.rs endpoint.rs noq.rs noq/end.rs noq/keys.rs options.rs quinn.rs quinn/end.rs "
+        "quinn/keys.rs tap.rs",
     ),
     (
         "quic/world",
@@ -127,6 +114,9 @@ class Source:
     # Paths elsewhere in the code, and those of macros to which an argument is appended.
     paths: list[Module] = field(default_factory=list)
     macros: list[Module] = field(default_factory=list)
+    # Names of `pub use`, and all words of the code but for `use`.
+    public: set[str] = field(default_factory=set)
+    words: set[str] = field(default_factory=set)
     defined: set[str] = field(default_factory=set)
     # Modules that exist only in tests, and those whose file has another name.
     tests: set[str] = field(default_factory=set)
@@ -235,8 +225,11 @@ def read(text: str, file: str = "") -> Source:
             end = item_end(code, place)
             for name, path in tree([one for one in code[place + 1 : end] if one != "$"], ()):
                 source.uses.append((name, lifted(path, len(inside))))
+                if "pub" in code[max(place - 4, 0) : place]:
+                    source.public.add(name)
             place = end + 1
             continue
+        source.words.add(token)
         if token in DEFINES and after:
             source.defined.add(after[1] if token == "macro_rules" or after[0] in ("mut", "fn") else after[0])
             if token == "mod" and after[1] == "{":
@@ -276,10 +269,11 @@ class Crate:
 
     @classmethod
     def _load(cls, path: Path, module: Module, folder: Path, sources: dict[Module, Source]) -> None:
-        source = read(
-            path.read_text(encoding="utf-8"),
-            path.resolve().relative_to((folder / "src").resolve()).as_posix(),
-        )
+        # A file that is a module of two others (`#[path]`) is two: each has names of its own.
+        parts = path.with_suffix("").parts[-len(module) :] if module else ()
+        is_elsewhere = parts != module and path.name != "mod.rs"
+        file = "/".join(module) + ".rs" if is_elsewhere else path.relative_to(folder / "src").as_posix()
+        source = read(path.read_text(encoding="utf-8"), file)
         sources[module] = source
         own = path.parent if not module or path.name == "mod.rs" else path.with_suffix("")
         for name in source.defined - source.tests:
@@ -338,7 +332,9 @@ class Crate:
             for name, path in source.uses:
                 target = self.definition(module, path)
                 # Paths that begin with an imported module say what of it is used; macros need not.
-                if target is not None and not (target[1] and name in begins):
+                is_said = target is not None and target[1] and name in begins
+                is_handed_on = name in source.public - source.words
+                if target is not None and not is_said and not is_handed_on:
                     found.add(target)
             for path in source.macros:
                 if target := self.definition(module, path):
@@ -500,6 +496,19 @@ TWO = "pub mod a;\npub mod b;\n"
                 "c.rs": "",
             },
             None,
+        ),
+        # To hand a name on is not to use it.
+        (
+            {"lib.rs": TWO, "a.rs": "pub use crate::b::B; struct A;", "b.rs": "use crate::a::A; struct B;"},
+            None,
+        ),
+        (
+            {
+                "lib.rs": TWO,
+                "a.rs": "pub use crate::b::B; struct A(B);",
+                "b.rs": "use crate::a::A; struct B;",
+            },
+            ["a.rs", "b.rs"],
         ),
         # A file and its own parts may use each other, tests do not count, nor do comments and strings.
         ({"lib.rs": "mod a; use a::A; pub struct B;", "a.rs": "use crate::B; pub struct A;"}, None),
