@@ -25,11 +25,6 @@ PACKAGE = "python/fullpipe"
 # Circles that are left: where, why, and their files.
 KNOWN = [
     (
-        "crates/export",
-        "codepoints are in the events",
-        "event.rs quic.rs",
-    ),
-    (
         "crates/kernel",
         "refusals and records of a run are in the file that runs",
         "host/receiver.rs programs.rs recorder.rs recorder/build.rs recorder/drain.rs run.rs",
