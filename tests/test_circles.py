@@ -42,16 +42,6 @@ KNOWN = [
         "resolve/path.rs resolve/path/router.rs resolve/path/sizes.rs spec.rs stack.rs",
     ),
     (
-        "crates/sim",
-        "the error is beside the simulation",
-        "running.rs simulation.rs tap.rs world.rs",
-    ),
-    (
-        "crates/sim",
-        "flags of an acknowledgement are beside its reader",
-        "sender/acknowledge.rs sender/recovery.rs",
-    ),
-    (
         "crates/wasm",
         "answers are beside the engine",
         "engine.rs live.rs packets.rs qlog.rs",
