@@ -30,11 +30,6 @@ KNOWN = [
         "host/receiver.rs programs.rs recorder.rs recorder/build.rs recorder/drain.rs run.rs",
     ),
     (
-        "crates/replay",
-        "the trait of a machine is beside its users",
-        "bbr.rs bbr/branches.rs cubic.rs cubic/branches.rs flow.rs tiers.rs",
-    ),
-    (
         "crates/scenario",
         "documents, their errors, their places and their resolution know each other",
         "check.rs controller.rs document.rs elements.rs error.rs place.rs program.rs quantity.rs "

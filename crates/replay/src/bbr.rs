@@ -10,8 +10,8 @@ mod branches;
 use branches::Seen;
 
 use super::coverage::Coverage;
-use super::flow::{Fields, MOST_FIELDS, Machine};
 use super::layout::BBR;
+use super::machine::{Fields, MOST_FIELDS, Machine};
 use super::plausible::{Unequal, unequal};
 use super::unwrapped::{Counters, micros};
 use super::{Call, Hook, Private};

@@ -5,8 +5,8 @@ mod branches;
 use branches::Seen;
 
 use super::coverage::Coverage;
-use super::flow::{Fields, MOST_FIELDS, Machine};
 use super::layout::CUBIC;
+use super::machine::{Fields, MOST_FIELDS, Machine};
 use super::plausible::{Unequal, unequal};
 use super::unwrapped::Unwrapped;
 use super::{Call, Hook, Private};

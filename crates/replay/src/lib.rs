@@ -41,8 +41,10 @@ mod bbr;
 mod call;
 mod coverage;
 mod cubic;
+mod difference;
 mod flow;
 mod layout;
+mod machine;
 mod plausible;
 #[cfg(test)]
 mod testing;
@@ -54,7 +56,8 @@ mod whole;
 
 pub use call::{Call, Hook, KernelSample, Outcome, Socket};
 pub use coverage::{Branch, Coverage};
-pub use flow::{Difference, Moment, Replay, Replayed, Row, Tier, replay_flow};
+pub use difference::{Difference, Moment};
+pub use flow::{Replay, Replayed, Row, Tier, replay_flow};
 pub use layout::{Ops, Private, PrivateField};
 pub use tiers::{filter_step, sampler_step};
 pub use whole::replay_all;

@@ -1,7 +1,7 @@
 //! Two parts of BBR's input that each recorded ACK can check for itself, from what the kernel had before it.
 
 use super::bbr;
-use super::flow::{Difference, Moment};
+use super::difference::{Difference, Moment};
 use super::plausible::{self, Unequal, unequal};
 use super::unwrapped::{Unwrapped, micros};
 use super::{Call, Hook, Ops};
