@@ -37,11 +37,6 @@ KNOWN = [
         "resolve/path.rs resolve/path/router.rs resolve/path/sizes.rs spec.rs stack.rs",
     ),
     (
-        "crates/wasm",
-        "answers are beside the engine",
-        "engine.rs live.rs packets.rs qlog.rs",
-    ),
-    (
         "quic/world",
         "phases, errors and refusals are beside their users",
         "cc.rs change.rs endpoint.rs noq.rs noq/end.rs noq/keys.rs options.rs quinn.rs quinn/end.rs "
