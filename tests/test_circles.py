@@ -25,11 +25,6 @@ PACKAGE = "python/fullpipe"
 # Circles that are left: where, why, and their files.
 KNOWN = [
     (
-        "crates/kernel",
-        "refusals and records of a run are in the file that runs",
-        "host/receiver.rs programs.rs recorder.rs recorder/build.rs recorder/drain.rs run.rs",
-    ),
-    (
         "crates/scenario",
         "documents, their errors, their places and their resolution know each other",
         "check.rs controller.rs document.rs elements.rs error.rs place.rs program.rs quantity.rs "

@@ -22,10 +22,14 @@ mod error;
 mod host;
 mod log;
 mod programs;
+mod record;
 pub mod recorder;
+mod refusal;
 pub mod run;
 mod sys;
 pub mod tcp_info;
+#[cfg(test)]
+mod testing;
 
 pub use doctor::doctor;
 pub use error::KernelError;
