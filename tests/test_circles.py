@@ -32,17 +32,6 @@ KNOWN = [
         "resolve/path.rs resolve/path/router.rs resolve/path/sizes.rs spec.rs stack.rs",
     ),
     (
-        "quic/world",
-        "phases, errors and refusals are beside their users",
-        "cc.rs change.rs endpoint.rs noq.rs noq/end.rs noq/keys.rs options.rs quinn.rs quinn/end.rs "
-        "quinn/keys.rs tap.rs",
-    ),
-    (
-        "quic/world",
-        "a failure is in the program",
-        "program.rs qlog.rs",
-    ),
-    (
         "python/fullpipe",
         "an answer calls its own renderers",
         "advisor/advice.py advisor/drawn.py advisor/printed.py",
