@@ -25,13 +25,6 @@ PACKAGE = "python/fullpipe"
 # Circles that are left: where, why, and their files.
 KNOWN = [
     (
-        "crates/scenario",
-        "documents, their errors, their places and their resolution know each other",
-        "check.rs controller.rs document.rs elements.rs error.rs place.rs program.rs quantity.rs "
-        "queue.rs reader.rs resolve.rs resolve/flows.rs resolve/metrics.rs resolve/notes.rs "
-        "resolve/path.rs resolve/path/router.rs resolve/path/sizes.rs spec.rs stack.rs",
-    ),
-    (
         "python/fullpipe",
         "an answer calls its own renderers",
         "advisor/advice.py advisor/drawn.py advisor/printed.py",

@@ -39,6 +39,7 @@ const WORDS: &[&str] = &[
     "crates/files/src",
     "crates/scenario/src/document.rs",
     "crates/scenario/src/elements.rs",
+    "crates/scenario/src/format.rs",
     "crates/scenario/src/place.rs",
     "crates/scenario/src/quantity.rs",
     "crates/scenario/src/queue.rs",
@@ -47,6 +48,7 @@ const WORDS: &[&str] = &[
     "crates/scenario/src/resolve.rs",
     "crates/scenario/src/said.rs",
     "crates/scenario/src/schema.rs",
+    "crates/scenario/src/unit.rs",
     "crates/sim/src/said.rs",
 ];
 
@@ -55,7 +57,9 @@ const REFUSALS: &[&str] = &[
     "crates/scenario/src/bounds.rs",
     "crates/scenario/src/check.rs",
     "crates/scenario/src/error.rs",
+    "crates/scenario/src/key.rs",
     "crates/scenario/src/stack.rs",
+    "crates/scenario/src/validate.rs",
 ];
 
 /// What writes logs. It only looks on: a run gives the same whether it is logged or not.

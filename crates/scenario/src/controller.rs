@@ -14,7 +14,8 @@ use fullpipe_cc::{CATALOGUE, ControllerInfo, ParamError, ParameterInfo, Params, 
 use serde::{Deserialize, Serialize};
 
 use crate::decimal::Decimal;
-use crate::error::{ScenarioError, one_of, shortened};
+use crate::error::{ScenarioError, one_of};
+use crate::key::shortened;
 use crate::stack;
 
 /// A controller and its parameters. Serialises as the text that chooses it.
