@@ -13,8 +13,20 @@ WORLDS = {"FULLPIPE_SIM_BUILD": "fullpipe-sim", "FULLPIPE_KERNEL_BUILD": "fullpi
 CONTROLLERS = "python/fullpipe/scenario/controllers.py"
 SCENARIO = ROOT / "crates" / "scenario" / "src"
 # What of the scenario's crate no fingerprint covers: words, and what refuses specs. See crates/py/build.rs.
-WORDS = {"document", "elements", "quantity", "queue", "reader", "resolve", "said", "schema", "place"}
-REFUSALS = {"bounds", "check", "error", "stack"}
+WORDS = {
+    "document",
+    "elements",
+    "format",
+    "place",
+    "quantity",
+    "queue",
+    "reader",
+    "resolve",
+    "said",
+    "schema",
+    "unit",
+}
+REFUSALS = {"bounds", "check", "error", "key", "stack", "validate"}
 
 pytestmark = pytest.mark.skipif(
     shutil.which("cargo") is None or shutil.which("rustc") is None, reason="needs Rust"
@@ -47,9 +59,14 @@ class Tree:
         """The worlds whose fingerprint changes with that source."""
         path = self.root / source
         content = path.read_bytes()
-        path.write_bytes(content + b"// changed\n")
-        after = self.prints()
+        path.write_bytes(content + b"\nchanged = changed\n")
+        after = self.changed()
         path.write_bytes(content)
+        return after
+
+    def changed(self) -> set[str]:
+        """The worlds whose fingerprint is not what it was in the copy."""
+        after = self.prints()
         return {name for name, print_ in self._before.items() if print_ != after[name]}
 
 
@@ -66,7 +83,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Tree:
         "crates/scenario/src/spec.rs",
         "crates/path/src/chain.rs",
         "crates/record/src/measures.rs",
-        "crates/cc/src/params.rs",
+        "crates/cc/src/parameter.rs",
         "Cargo.lock",
     ],
 )
@@ -95,12 +112,82 @@ def test_what_drives_controllers_in_python_is_in_the_simulators_fingerprint(sour
 
 
 def test_a_new_file_is_in_the_fingerprint(tree: Tree) -> None:
-    before = tree.prints()
     new = tree.root / "crates" / "scenario" / "src" / "behaviour.rs"
     new.write_text("", encoding="utf-8")
-    after = tree.prints()
+    after = tree.changed()
     new.unlink()
-    assert all(before[name] != after[name] for name in WORLDS)
+    assert after == set(WORLDS)
+
+
+@pytest.mark.parametrize(
+    ("source", "place"),
+    [
+        ("crates/path/src/chain.rs", "crates/path/src/chain/mod.rs"),
+        ("crates/cc/src/parameter.rs", "crates/units/src/other.rs"),
+    ],
+)
+def test_a_moved_file_is_no_other_build(source: str, place: str, tree: Tree) -> None:
+    new = tree.root / place
+    new.parent.mkdir(exist_ok=True)
+    old = (tree.root / source).rename(new)
+    after = tree.changed()
+    old.rename(tree.root / source)
+    assert after == set()
+
+
+@pytest.mark.parametrize(
+    ("source", "before", "after"),
+    [
+        ("crates/path/src/chain.rs", "\n", "\n// More.\n"),
+        ("crates/path/src/chain.rs", "//!", "//! Prose:"),
+        ("crates/cc/src/controller.rs", ";\n", " ;\n\n"),
+        (CONTROLLERS, "\n\n\n", "\n\n# More.\n"),
+        (CONTROLLERS, "_STACKS = (", "_STACKS  =  (\n"),
+    ],
+)
+def test_comments_and_layout_are_no_other_build(source: str, before: str, after: str, tree: Tree) -> None:
+    path = tree.root / source
+    content = path.read_text(encoding="utf-8")
+    assert before in content
+    path.write_text(content.replace(before, after), encoding="utf-8")
+    changed = tree.changed()
+    path.write_text(content, encoding="utf-8")
+    assert changed == set()
+
+
+@pytest.mark.parametrize(
+    ("source", "before", "after"),
+    [
+        # The same name of another module may be something else.
+        (
+            "crates/cc/src/controllers/vegas.rs",
+            "use crate::controllers::recovery::",
+            "use crate::controllers::reno::",
+        ),
+        ("crates/path/src/chain.rs", "pub struct", "struct"),
+        (CONTROLLERS, "    return", "return"),
+    ],
+)
+def test_what_may_mean_something_else_is_another_build(
+    source: str, before: str, after: str, tree: Tree
+) -> None:
+    path = tree.root / source
+    content = path.read_text(encoding="utf-8")
+    assert before in content
+    path.write_text(content.replace(before, after, 1), encoding="utf-8")
+    changed = tree.changed()
+    path.write_text(content, encoding="utf-8")
+    assert "FULLPIPE_SIM_BUILD" in changed
+
+
+def test_tokens_are_read_as_rust_and_python_read_them(tmp_path: Path) -> None:
+    """The tests of the build script's lexer, which cargo does not run."""
+    tests = tmp_path / "tokens"
+    source = ROOT / "crates" / "py" / "tokens.rs"
+    subprocess.run(["rustc", "--edition=2024", "--test", "-o", tests, source], check=True)
+    done = subprocess.run([tests], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert "10 passed" in done.stdout
 
 
 def test_no_run_depends_on_what_is_left_out() -> None:

@@ -114,7 +114,7 @@ def test_the_same_sources_are_the_same_build_wherever_they_are(
         "crates/units/Cargo.toml",
         "crates/scenario/Cargo.toml",
         "crates/scenario/src/spec.rs",
-        "crates/cc/src/cubic.rs",
+        "crates/cc/src/controllers/cubic.rs",
         "crates/files/Cargo.toml",
         "crates/export/src/qlog.rs",
     ],
@@ -122,8 +122,17 @@ def test_the_same_sources_are_the_same_build_wherever_they_are(
 def test_another_source_is_another_build(name: str, tell: Tell, copy: Path) -> None:
     before = tell()["FULLPIPE_QUIC_BUILD"]
     with (copy / name).open("a", encoding="utf-8") as file:
-        file.write("\n# or // something else\n")
+        file.write("\nconst MORE: u8 = 0;\n" if name.endswith(".rs") else "\n# More.\n")
     assert tell()["FULLPIPE_QUIC_BUILD"] != before
+
+
+@pytest.mark.parametrize("name", ["quic/world/src/world.rs", "crates/cc/src/controller.rs"])
+def test_comments_and_layout_are_no_other_build(name: str, tell: Tell, copy: Path) -> None:
+    before = tell()
+    source = copy / name
+    code = source.read_text(encoding="utf-8")
+    source.write_text(code.replace("\n}\n", "\n\n  } // More.\n"), encoding="utf-8")
+    assert tell() == before
 
 
 def test_a_new_file_is_another_build_and_a_test_is_none(tell: Tell, copy: Path) -> None:

@@ -10,10 +10,10 @@ use std::hint::black_box;
 use std::mem::{size_of, size_of_val};
 use std::time::Instant;
 
-use fullpipe_cc::bbr1::{self, Bbr1};
-use fullpipe_cc::bbr3::{self, Bbr3};
-use fullpipe_cc::cubic::{self, Cubic};
-use fullpipe_cc::reno::{self, Reno};
+use fullpipe_cc::controllers::bbr1::{self, Bbr1};
+use fullpipe_cc::controllers::bbr3::{self, Bbr3};
+use fullpipe_cc::controllers::cubic::{self, Cubic};
+use fullpipe_cc::controllers::reno::{self, Reno};
 use fullpipe_cc::{
     Ack, CaState, Config, Connection, Controller, Lost, RateSample, Sampler, Sent, StateChange,
 };

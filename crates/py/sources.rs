@@ -2,11 +2,17 @@
 //!
 //! The list of sources follows from the dependency graph: all of a world's crate and of every crate of this repository that it
 //! depends on. Only what a script lists as unread is left out, so that a new file counts until somebody decides otherwise.
+//! What is in the files counts, and not where they are, how they are laid out or what their comments say (`tokens.rs`). A module
+//! that moves still changes the lines of `use` that name it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+
+#[path = "tokens.rs"]
+mod tokens;
 
 /// The repository, from the folder of either crate.
 pub(crate) const ROOT: &str = "../..";
@@ -75,8 +81,36 @@ pub(crate) fn collect(path: &Path, unread: &BTreeSet<PathBuf>, files: &mut Vec<P
     Ok(())
 }
 
+/// The fingerprint of these files: of what is in them, whatever their names and order.
+pub(crate) fn fingerprint(files: &[PathBuf]) -> io::Result<String> {
+    let mut prints = files.iter().map(|file| content(file)).collect::<io::Result<Vec<u128>>>()?;
+    prints.sort_unstable();
+    let mut print = Fnv::default();
+    for one in prints {
+        print.take(&one.to_be_bytes());
+    }
+    Ok(format!("{:032x}", print.0))
+}
+
+/// The fingerprint of what a file does: of its tokens, and of every byte where we do not know the language.
+fn content(file: &Path) -> io::Result<u128> {
+    println!("cargo:rerun-if-changed={}", file.display());
+    let named = |error| io::Error::other(format!("{}: {error}", file.display()));
+    let text = fs::read_to_string(file).map_err(named)?;
+    let tokens = match file.extension().and_then(OsStr::to_str) {
+        Some("rs") => tokens::rust(&text),
+        Some("py") => tokens::python(&text),
+        _ => vec![text.as_str()],
+    };
+    let mut print = Fnv::default();
+    for token in tokens {
+        print.take(token.as_bytes());
+    }
+    Ok(print.0)
+}
+
 /// FNV-1a with 128 bits (draft-eastlake-fnv): nobody attacks with sources, and `std` promises no stable hash.
-pub(crate) struct Fnv(pub(crate) u128);
+struct Fnv(u128);
 
 impl Default for Fnv {
     fn default() -> Fnv {
@@ -85,18 +119,8 @@ impl Default for Fnv {
 }
 
 impl Fnv {
-    /// Takes a file, under this name.
-    pub(crate) fn take_file(&mut self, name: &str, file: &Path) -> io::Result<()> {
-        println!("cargo:rerun-if-changed={}", file.display());
-        let content =
-            fs::read(file).map_err(|error| io::Error::other(format!("{}: {error}", file.display())))?;
-        self.take(name.as_bytes());
-        self.take(&content);
-        Ok(())
-    }
-
     /// Takes a part; its length first, so that parts cannot run into each other.
-    pub(crate) fn take(&mut self, part: &[u8]) {
+    fn take(&mut self, part: &[u8]) {
         for byte in (part.len() as u64).to_be_bytes().iter().chain(part) {
             self.0 = (self.0 ^ u128::from(*byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
         }

@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use self::sources::{Fnv, ROOT, closure, collect, members};
+use self::sources::{ROOT, closure, collect, fingerprint, members};
 
 #[path = "src/lock.rs"]
 mod lock;
@@ -32,16 +32,10 @@ fn main() -> io::Result<()> {
     // Features, profiles and flags.
     let manifests = [&format!("{ROOT}/Cargo.toml"), "../Cargo.toml", ".cargo/config.toml"];
     files.extend(manifests.map(PathBuf::from));
-    files.sort();
 
     let (lock, text) = find_lock();
-    let mut print = Fnv::default();
-    for file in files {
-        print.take_file(&file.to_string_lossy(), &file)?;
-    }
-    // Not where it is: that says nothing of what is in it.
-    print.take_file("Cargo.lock", &lock)?;
-    println!("cargo::rustc-env=FULLPIPE_QUIC_BUILD={:032x}", print.0);
+    files.push(lock.clone());
+    println!("cargo::rustc-env=FULLPIPE_QUIC_BUILD={}", fingerprint(&files)?);
 
     // A developer's program may have other features, profiles and patches; and what has no checksum may be a folder.
     let ours: BTreeSet<&str> = folders.keys().map(String::as_str).collect();

@@ -429,6 +429,15 @@ impl Limits {
     pub const INFINITE: u32 = 0x7fff_ffff;
 }
 
+/// A codepoint of packets whose transport understands marks (RFC 3168 section 5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ect {
+    /// ECT(0).
+    Zero,
+    /// ECT(1), which names the low-latency service of RFC 9331.
+    One,
+}
+
 /// What a controller is doing, in the usual terms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]

@@ -3,15 +3,10 @@
 //! In reading order:
 //!
 //! 1. [`controller`]: the interface between a transport and a controller; start here.
-//! 2. [`registry`]: all controllers by name, and behind one type; `README.md` says how to add one. [`params`]: parameters.
+//! 2. [`registry`]: all controllers by name, and behind one type; `README.md` says how to add one. [`parameter`]: parameters.
 //! 3. [`delivery`]: the delivery-rate sampler, the transport's half of BBR. [`windowed`]: its maximum filter.
-//! 4. [`reno`], then [`cubic`] with [`hystart`], and [`vegas`]: the increase algorithms; [`loss_based`]: the window they share.
-//! 5. [`dctcp`]: answers the share of marked segments. [`newreno`] and [`cubic9438`]: what QUIC stacks ship, by the RFCs, with
-//!    [`hystartpp`] and the window in bytes that they share, [`byte_window`].
-//! 6. [`bbr1`], [`bbr3`] (the draft's) and [`bbr3_linux`] (Google's): BBR, one file for each concept of its specification.
-//!    [`copa`]: answers delay by a target rate.
-//!    [`fixed`]: no control at all.
-//! 7. [`ordered`]: a wrapper that checks whether a transport keeps the order of events. [`segments`]: one for transports that
+//! 4. [`controllers`]: the algorithms; its page says which are which.
+//! 5. [`ordered`]: a wrapper that checks whether a transport keeps the order of events. [`segments`]: one for transports that
 //!    count bytes and controllers that count segments.
 //!
 //! Two crates beside this one judge controllers: `fullpipe-conformance` by laws that every controller obeys, including yours,
@@ -43,37 +38,23 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
-pub mod bbr;
-pub mod bbr1;
-pub mod bbr3;
-pub mod bbr3_linux;
-pub mod byte_window;
 pub mod controller;
-pub mod copa;
-pub mod cubic;
-pub mod cubic9438;
-pub mod dctcp;
+pub mod controllers;
 mod decimal;
 pub mod delivery;
-pub mod fixed;
-pub mod hystart;
-pub mod hystartpp;
-pub mod loss_based;
-pub mod newreno;
+pub mod gain;
 pub mod ordered;
-pub mod params;
-mod recovery;
+pub mod parameter;
+pub mod phase;
 pub mod registry;
-pub mod reno;
 pub mod segments;
 #[cfg(test)]
 mod testing;
-pub mod vegas;
 pub mod windowed;
 
 pub use controller::*;
 pub use delivery::{Sampler, TxState};
 pub use ordered::{AckEvent, Ordered, OutOfOrder};
-pub use params::{ControllerInfo, Decimal, ParamError, ParameterInfo};
-pub use registry::{Any, CATALOGUE, Ect, Params};
+pub use parameter::{ControllerInfo, Decimal, ParamError, ParameterInfo};
+pub use registry::{Any, CATALOGUE, Params};
 pub use segments::Segments;

@@ -216,7 +216,7 @@ impl<C: Controller> Controller for Ordered<C> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reno::{Params, Reno};
+    use crate::controllers::reno::{Params, Reno};
     use crate::testing::{CONFIG, Flow, deliver};
 
     fn verdict(drive: impl Fn(&mut Flow, &mut Ordered<Reno>)) -> Option<(AckEvent, AckEvent)> {

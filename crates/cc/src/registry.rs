@@ -3,10 +3,10 @@
 //! [`CATALOGUE`] lists them, [`Params::by_name`] gives the parameters of one with Linux's defaults, and [`Any`] is each of
 //! them behind one type, without dynamic dispatch. `README.md` of this crate says how to add one.
 
-use crate::bbr3_linux::params::PROFILES;
 use crate::controller::*;
-use crate::params::{ControllerInfo, Slot};
-use crate::{bbr3, bbr3_linux, cubic9438, dctcp, fixed, newreno, reno};
+use crate::controllers::profiles::PROFILES;
+use crate::controllers::{bbr3, bbr3_linux, cubic9438, dctcp, fixed, newreno, reno};
+use crate::parameter::{ControllerInfo, Decimal, Kind, ParamError, ParameterInfo, Slot};
 
 /// Calls a method of the variant.
 macro_rules! each {
@@ -75,22 +75,22 @@ macro_rules! controllers {
             $(, windows: $buffered:expr)?;)*]
     ) => {
         /// Every controller, in the order in which they should be listed.
-        pub const CATALOGUE: &[ControllerInfo] = &[$($crate::$module::INFO),+];
+        pub const CATALOGUE: &[ControllerInfo] = &[$($crate::controllers::$module::INFO),+];
 
         /// A controller with its parameters.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[allow(clippy::large_enum_variant, reason = "parameters are copied once a flow")]
         pub enum Params {
-            $($(#[$about])* $Type($crate::$module::Params),)+
-            $($(#[$note])* $Profile($crate::$place::Params),)*
+            $($(#[$about])* $Type($crate::controllers::$module::Params),)+
+            $($(#[$note])* $Profile($crate::controllers::$place::Params),)*
         }
 
         impl Params {
             /// The defaults of the controller called `name`, its own or Linux's.
             pub fn by_name(name: &str) -> Option<Params> {
                 let is = |info: &ControllerInfo| info.name == name || info.linux_name == Some(name);
-                $(if is(&$crate::$module::INFO) {
-                    return Some(Params::$Type($crate::$module::Params::default()));
+                $(if is(&$crate::controllers::$module::INFO) {
+                    return Some(Params::$Type($crate::controllers::$module::Params::default()));
                 })+
                 None
             }
@@ -98,8 +98,8 @@ macro_rules! controllers {
             /// The description of the controller.
             pub const fn info(&self) -> &'static ControllerInfo {
                 match self {
-                    $(Params::$Type(_) => &$crate::$module::INFO,)+
-                    $(Params::$Profile(_) => &$crate::$place::INFO,)*
+                    $(Params::$Type(_) => &$crate::controllers::$module::INFO,)+
+                    $(Params::$Profile(_) => &$crate::controllers::$place::INFO,)*
                 }
             }
 
@@ -151,17 +151,17 @@ macro_rules! controllers {
         #[repr(u8)] // A separate tag is faster to read than one hidden in a variant's bool.
         #[allow(clippy::large_enum_variant, reason = "one a flow; a box would need an allocator")]
         pub enum Any {
-            $($(#[$about])* $Type($crate::$module::$Type),)+
-            $($(#[$note])* $Profile($crate::$place::$Profile),)*
+            $($(#[$about])* $Type($crate::controllers::$module::$Type),)+
+            $($(#[$note])* $Profile($crate::controllers::$place::$Profile),)*
         }
 
         impl Any {
             /// The controller that `params` names, for a connection whose handshake is done.
             pub fn new(params: &Params, config: &Config, connection: &Connection) -> Any {
                 match params {
-                    $(Params::$Type(params) => Any::$Type($crate::$module::$Type::new(params, config, connection)),)+
+                    $(Params::$Type(params) => Any::$Type($crate::controllers::$module::$Type::new(params, config, connection)),)+
                     $(Params::$Profile(params) => {
-                        Any::$Profile($crate::$place::$Profile::new(params, config, connection))
+                        Any::$Profile($crate::controllers::$place::$Profile::new(params, config, connection))
                     })*
                 }
             }
@@ -258,13 +258,69 @@ const fn always<P>(_: &P) -> bool {
     true
 }
 
-/// A codepoint of packets whose transport understands marks (RFC 3168 section 5).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ect {
-    /// ECT(0).
-    Zero,
-    /// ECT(1), which names the low-latency service of RFC 9331.
-    One,
+impl Params {
+    /// Sets one parameter. Nothing changes if it is rejected.
+    ///
+    /// # Errors
+    /// When there is no parameter of this name, or the value is not one that it takes.
+    pub fn set(&mut self, name: &str, value: Decimal) -> Result<(), ParamError> {
+        let parameter = self.parameter(name)?;
+        let &ParameterInfo { name: field, min, max, kind, .. } = parameter;
+        if value < min || value > max {
+            return Err(ParamError::OutOfRange { field, given: value, min, max });
+        }
+        if !matches!(kind, Kind::Fraction { .. }) && !value.is_whole() {
+            return Err(ParamError::NotWhole { field, given: value, min, max });
+        }
+        let stored = kind.stored(value);
+        match self.slot(field) {
+            Some(Slot::Number(number)) => *number = stored,
+            Some(Slot::Switch(switch)) => *switch = stored != 0,
+            None => self.take_profile(stored),
+        }
+        Ok(())
+    }
+
+    /// Sets a parameter of [`Kind::Choice`] by name. A change of the profile sets all its parameters to their defaults: choose it
+    /// first.
+    ///
+    /// # Errors
+    /// When there is no parameter of this name, it is no choice, or this is none of its names.
+    pub fn choose(&mut self, name: &str, choice: &str) -> Result<(), ParamError> {
+        let parameter = self.parameter(name)?;
+        let expected = if let Kind::Choice(names) = parameter.kind { names } else { &[] };
+        let Some(place) = expected.iter().position(|name| *name == choice) else {
+            return Err(ParamError::NotAChoice { field: parameter.name, expected });
+        };
+        self.set(parameter.name, Decimal::from_integer(place as i32))
+    }
+
+    /// The value of one parameter, as stored.
+    ///
+    /// # Errors
+    /// When there is no parameter of this name.
+    pub fn get(&self, name: &str) -> Result<Decimal, ParamError> {
+        let parameter = self.parameter(name)?;
+        let mut copy = *self;
+        let stored = match copy.slot(parameter.name) {
+            Some(Slot::Number(number)) => *number,
+            Some(Slot::Switch(switch)) => *switch as u32,
+            None => self.profile().map_or(0, |(place, _)| place),
+        };
+        Ok(parameter.kind.value(stored))
+    }
+
+    fn parameter(&self, name: &str) -> Result<&'static ParameterInfo, ParamError> {
+        let info = self.info();
+        let unknown = ParamError::Unknown { controller: info.name, expected: info.parameters };
+        let parameter = info.parameters.iter().find(|parameter| parameter.name == name).ok_or(unknown)?;
+        match (parameter.profile, self.profile()) {
+            (Some(needed), Some((_, chosen))) if needed != chosen => {
+                Err(ParamError::OtherProfile { field: parameter.name, needed, chosen })
+            }
+            _ => Ok(parameter),
+        }
+    }
 }
 
 impl Params {
@@ -318,7 +374,9 @@ impl Params {
 
 #[cfg(test)]
 mod tests {
+    extern crate std;
     use super::*;
+    use std::string::ToString;
 
     #[test]
     fn dctcp_needs_ecn_and_is_reno_without() {
@@ -352,5 +410,79 @@ mod tests {
     #[test]
     fn the_state_of_every_controller_is_below_512_bytes() {
         assert!(size_of::<Any>() <= 512, "{} bytes", size_of::<Any>());
+    }
+
+    #[test]
+    fn every_listed_controller_and_parameter_can_be_reached_and_holds_its_stated_default() {
+        for info in CATALOGUE {
+            let mut params = Params::by_name(info.name).unwrap();
+            assert_eq!(params.info(), info);
+            for parameter in info.parameters {
+                let ParameterInfo { name, default, min, max, profile, .. } = *parameter;
+                if let Some(profile) = profile {
+                    params.choose("profile", profile).unwrap();
+                }
+                assert_eq!(params.get(name).unwrap(), default, "{} {name}", info.name);
+                assert!(min <= default && default <= max, "{} {name}", info.name);
+                let before = params;
+                params.set(name, default).unwrap();
+                assert_eq!(params, before, "{} {name}: setting the default changes nothing", info.name);
+                for extreme in [min, max] {
+                    params.set(name, extreme).unwrap();
+                }
+                params.set(name, default).unwrap();
+            }
+            if params.profile().is_some() {
+                params.set("profile", Decimal::from_integer(0)).unwrap();
+            }
+            assert_eq!(params, Params::by_name(info.name).unwrap());
+        }
+    }
+
+    #[test]
+    fn a_profile_is_chosen_by_name_and_has_its_own_parameters() {
+        let mut params = Params::by_name("bbr3").unwrap();
+        assert_eq!(params.get("profile"), Ok(Decimal::from_integer(0)));
+        let error = params.set("fast_path", Decimal::from_integer(0)).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "fast_path exists only with profile=linux, and profile=draft is chosen"
+        );
+        let error = params.choose("profile", "lunix").unwrap_err();
+        assert_eq!(error.to_string(), "profile is none of its choices; expected one of: draft, linux");
+        let error = params.choose("beta", "large").unwrap_err();
+        assert_eq!(error.to_string(), "beta takes a number");
+        params.choose("profile", "linux").unwrap();
+        assert_eq!((params.name(), params.get("profile")), ("bbr3", Ok(Decimal::ONE)));
+        params.set("fast_path", Decimal::from_integer(0)).unwrap();
+        params.choose("profile", "linux").unwrap();
+        assert_eq!(
+            params.get("fast_path"),
+            Ok(Decimal::from_integer(0)),
+            "the same profile again changes nothing"
+        );
+        let error = params.set("beta", Decimal::ONE).unwrap_err();
+        assert_eq!(error.to_string(), "beta exists only with profile=draft, and profile=linux is chosen");
+        assert_eq!(params.info().parameters, Params::by_name("bbr3").unwrap().info().parameters);
+        assert_ne!(params.info().source, Params::by_name("bbr3").unwrap().info().source);
+    }
+
+    #[test]
+    fn linux_names_work_too() {
+        assert_eq!(Params::by_name("bbr").unwrap().name(), "bbr1");
+        assert_eq!(Params::by_name("westwood"), None);
+    }
+
+    #[test]
+    fn refusals_name_the_field_what_was_given_and_what_was_expected() {
+        let mut params = Params::by_name("bbr1").unwrap();
+        let before = params;
+        let error = params.set("probe_gain", Decimal::from_integer(9)).unwrap_err();
+        assert_eq!(error.to_string(), "probe_gain is 9; expected 1 to 3.996094");
+        let error = params.set("full_bw_cnt", Decimal::from_millionths(2_500_000)).unwrap_err();
+        assert_eq!(error.to_string(), "full_bw_cnt is 2.5; expected a whole number from 1 to 1000");
+        let error = Params::by_name("reno").unwrap().set("beta", Decimal::ONE).unwrap_err();
+        assert!(error.to_string().starts_with("no such parameter of reno; expected one of: "), "{error}");
+        assert_eq!(params, before);
     }
 }

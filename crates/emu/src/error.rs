@@ -84,7 +84,7 @@ impl EmuError {
     /// The fix, one sentence.
     pub fn fix(&self) -> String {
         match self {
-            EmuError::NotPermitted { .. } => crate::namespace::how_to_permit(),
+            EmuError::NotPermitted { .. } => crate::sysctl::how_to_permit(),
             EmuError::NoTun(source) if source.raw_os_error() == Some(libc::EACCES) => {
                 "run as root, or let everyone open the device: `chmod 666 /dev/net/tun`".to_owned()
             }

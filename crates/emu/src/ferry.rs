@@ -19,11 +19,12 @@ use fullpipe_units::{Bytes, Duration, Rate, Time};
 
 use crate::EmuError;
 use crate::clock::Clock;
+use crate::flow::flow_of_ports;
 use crate::frame::{self, Frame, MAX_FRAME_BYTES, Unit, VNET_BYTES};
 use crate::histogram::Histogram;
 use crate::merge::Batch;
 use crate::meter::{self, Stage, Way};
-use crate::path::{Classes, OneWay, Path, Quiet, flow_of_ports};
+use crate::path::{Classes, OneWay, Path, Quiet};
 use crate::path_clock::{PathClock, Stall, Standstill, Stood};
 use crate::sys;
 use crate::tun::Tun;

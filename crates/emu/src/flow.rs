@@ -5,7 +5,9 @@
 
 use fullpipe_path::{Packet, mix};
 
-use crate::frame::{TCP, UDP};
+/// Protocol numbers of IP.
+pub(crate) const TCP: u8 = 6;
+pub(crate) const UDP: u8 = 17;
 
 const HOP_BY_HOP: u8 = 0;
 const ROUTING: u8 = 43;
@@ -62,6 +64,13 @@ fn ipv6(ip: &[u8]) -> Option<Tuple<'_>> {
 
 fn ports(ip: &[u8], protocol: u8, at: usize) -> Option<&[u8]> {
     if matches!(protocol, TCP | UDP) { ip.get(at..at + 4) } else { None }
+}
+
+/// The number of the flow, below `flows`, that packets of these ports belong to, source and destination. Our own flows have the
+/// same port at both ends; a program has one at its server's.
+pub(crate) fn flow_of_ports((source, destination): (u16, u16), first: u16, flows: u32) -> Option<u32> {
+    let number = |port: u16| u32::from(port.wrapping_sub(first));
+    [destination, source].map(number).into_iter().find(|flow| *flow < flows)
 }
 
 #[cfg(test)]

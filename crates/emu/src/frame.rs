@@ -16,6 +16,8 @@ use std::rc::Rc;
 use fullpipe_path::Ecn;
 use fullpipe_units::Time;
 
+use crate::flow::{TCP, UDP};
+
 /// Size of the virtio header in front of every frame (the legacy form, without `num_buffers`).
 pub(crate) const VNET_BYTES: usize = 10;
 /// The largest frame: an IPv4 packet.
@@ -30,9 +32,6 @@ const GSO_TCPV4: u8 = 1;
 /// VIRTIO_NET_HDR_GSO_ECN: CWR is set, on the first segment only.
 const GSO_ECN: u8 = 0x80;
 
-/// Protocol numbers of IP.
-pub(crate) const TCP: u8 = 6;
-pub(crate) const UDP: u8 = 17;
 /// Offset of the checksum in a TCP header.
 const TCP_CHECKSUM: usize = 16;
 /// The largest IPv4 and TCP header together.

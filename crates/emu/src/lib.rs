@@ -8,8 +8,8 @@
 //!
 //! In reading order:
 //!
-//! * [`path`]: the path, its two hosts and its ferry, started and stopped together. [`namespace`]: rights, network namespaces
-//!   that belong to threads, settings, dying with the parent.
+//! * [`path`]: what a path is made of. [`carry`]: its two hosts and its ferry, started and stopped together. [`namespace`]: rights,
+//!   network namespaces that belong to threads, dying with the parent. [`settings`] of a namespace, and [`sysctl`], which reads them.
 //! * [`tun`]: the devices. `frame` splits GSO frames into packets, `merge` puts them together again; `flow` tells flows apart.
 //! * [`ferry`]: carries packets from one device through the path to the other and records how late it was. `path_clock`:
 //!   the path's time, which stops while the machine does. `load`: what the hosts got of the processors. `trust`: what makes a run
@@ -28,6 +28,7 @@
 
 mod address;
 mod batches;
+pub mod carry;
 pub mod clock;
 pub mod doctor;
 mod error;
@@ -45,18 +46,21 @@ pub mod probe;
 pub mod program;
 pub mod qdisc;
 mod router;
+pub mod settings;
 pub mod shell;
 pub mod sys;
+pub mod sysctl;
 mod trust;
 pub mod tun;
 mod watch;
 
+pub use carry::{Carried, End, Started};
 pub use doctor::{Check, doctor, linux_queues};
 pub use error::{EmuError, ProgramFailure};
 pub use ferry::FerryReport;
 pub use meter::Metered;
 pub use namespace::die_with_parent;
-pub use path::{Carried, Classes, End, FAR, FIRST_PORT, NEAR, OneWay, Path, Started};
+pub use path::{Classes, FAR, FIRST_PORT, NEAR, OneWay, Path};
 pub use path_clock::{Stall, Standstill, Stood};
 pub use probe::probe;
 pub use qdisc::LinuxQueue;

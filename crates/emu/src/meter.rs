@@ -14,8 +14,8 @@ use fullpipe_units::{Duration, Time};
 use self::flow::{FlowMeter, MOST_CONNECTIONS};
 pub(crate) use self::packet::{Glimpse, Stage, Way};
 use crate::batches::{Giving, Taking, batches};
+use crate::flow::flow_of_ports;
 use crate::frame::Unit;
-use crate::path::flow_of_ports;
 
 mod flow;
 mod packet;

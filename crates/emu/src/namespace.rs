@@ -8,10 +8,8 @@ use std::io::Read;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use fullpipe_scenario::spec::HostSpec;
-use fullpipe_units::Bytes;
-
 use crate::EmuError;
+use crate::settings::set_sysctl;
 use crate::sys;
 
 /// How the process came by the right to make network namespaces.
@@ -52,30 +50,6 @@ pub fn become_capable() -> Result<Privilege, EmuError> {
     Ok(Privilege::UserNamespace)
 }
 
-/// What keeps an ordinary user from making namespaces here, and how to allow it.
-pub(crate) fn how_to_permit() -> String {
-    how_to_permit_with(sysctl)
-}
-
-/// The settings that forbid it, the value that does, and the value that allows it.
-const FORBIDDING: [(&str, &str, &str); 3] = [
-    ("user.max_user_namespaces", "0", "10000"),
-    ("kernel.unprivileged_userns_clone", "0", "1"), // Debian and Arch
-    ("kernel.apparmor_restrict_unprivileged_userns", "1", "0"), // Ubuntu
-];
-
-fn how_to_permit_with(sysctl: impl Fn(&str) -> Option<String>) -> String {
-    let forbidding = FORBIDDING.iter().filter(|(name, forbids, _)| sysctl(name).as_deref() == Some(forbids));
-    let commands: Vec<String> =
-        forbidding.map(|(name, _, allows)| format!("`sysctl -w {name}={allows}`")).collect();
-    if commands.is_empty() {
-        return "run as root; no sysctl forbids user namespaces here, so a container or a security policy does (in a \
-                container: `--cap-add SYS_ADMIN --cap-add NET_ADMIN --security-opt seccomp=unconfined`)"
-            .to_owned();
-    }
-    format!("run as root, or allow user namespaces once, as root: {}", commands.join(", "))
-}
-
 /// The calling thread's effective capabilities; none if unreadable.
 pub fn effective_capabilities() -> u64 {
     let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
@@ -94,60 +68,6 @@ pub fn enter_new_network() -> Result<(), EmuError> {
     let _ = set_sysctl("net.ipv6.conf.all.disable_ipv6", "1");
     let _ = set_sysctl("net.ipv6.conf.default.disable_ipv6", "1");
     crate::tun::bring_up("lo")
-}
-
-fn sysctl_path(name: &str) -> String {
-    format!("/proc/sys/{}", name.replace('.', "/"))
-}
-
-/// Reads a setting of the calling thread's namespace; tabs become spaces.
-pub fn sysctl(name: &str) -> Option<String> {
-    fs::read_to_string(sysctl_path(name)).ok().map(|text| text.trim().replace('\t', " "))
-}
-
-/// Writes a setting of the calling thread's namespace.
-///
-/// # Errors
-/// When the kernel has no such setting or refuses the value.
-pub fn set_sysctl(name: &str, value: &str) -> Result<(), EmuError> {
-    fs::write(sysctl_path(name), value)
-        .map_err(|error| EmuError::system(format!("set {name} to {value:?}"), error))
-}
-
-/// Settings of a host's TCP that a scenario asks for, name and value: limits of its windows, no memory of earlier
-/// connections, and ECN. A host that does not ask for ECN keeps Linux's default, 2: it agrees if the other asks.
-pub fn tcp_settings(hosts: &HostSpec) -> Vec<(&'static str, String)> {
-    let triple = |sizes: &[Bytes; 3]| {
-        // The kernel's limit is a signed 32-bit integer.
-        sizes.map(|size| size.as_u64().min(i32::MAX as u64).to_string()).join(" ")
-    };
-    let mut settings = vec![
-        ("net.ipv4.tcp_rmem", triple(&hosts.tcp_rmem_bytes)),
-        ("net.ipv4.tcp_wmem", triple(&hosts.tcp_wmem_bytes)),
-        ("net.ipv4.tcp_no_metrics_save", u8::from(hosts.metrics.is_none()).to_string()),
-    ];
-    if let Some(metrics) = &hosts.metrics {
-        let not = u8::from(!metrics.save_ssthresh).to_string();
-        settings.push(("net.ipv4.tcp_no_ssthresh_metrics_save", not));
-    }
-    if hosts.ecn {
-        settings.push(("net.ipv4.tcp_ecn", "1".to_owned()));
-    }
-    settings
-}
-
-/// Applies settings to the calling thread's namespace. Returns a sentence for each that is not in force then.
-pub fn apply(settings: &[(&str, String)]) -> Vec<String> {
-    let mut reasons = Vec::new();
-    for (name, value) in settings {
-        let outcome = set_sysctl(name, value);
-        let found = sysctl(name);
-        if found.as_ref() != Some(value) {
-            let why = outcome.err().map_or(String::new(), |error| format!(" ({error})"));
-            reasons.push(format!("{name} is {found:?} (expected {value:?}){why}"));
-        }
-    }
-    reasons
 }
 
 /// The network namespace of the calling thread.
@@ -225,30 +145,5 @@ pub(crate) fn wait_for(done: &OwnedFd) -> Result<(), EmuError> {
         if ready[1] != 0 {
             parent.heed();
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::how_to_permit_with;
-
-    #[test]
-    fn the_fix_names_the_settings_that_forbid_and_no_others() {
-        let ubuntu = |name: &str| match name {
-            "kernel.apparmor_restrict_unprivileged_userns" => Some("1".to_owned()),
-            "user.max_user_namespaces" => Some("96365".to_owned()),
-            _ => None,
-        };
-        let fix = how_to_permit_with(ubuntu);
-        assert!(fix.contains("`sysctl -w kernel.apparmor_restrict_unprivileged_userns=0`"), "{fix}");
-        assert!(!fix.contains("max_user_namespaces") && !fix.contains("userns_clone"), "{fix}");
-        let none = how_to_permit_with(|name| (name == "user.max_user_namespaces").then(|| "0".to_owned()));
-        assert!(none.contains("`sysctl -w user.max_user_namespaces=10000`"), "{none}");
-    }
-
-    #[test]
-    fn where_no_setting_forbids_it_something_else_does() {
-        let fix = how_to_permit_with(|_| None);
-        assert!(!fix.contains("sysctl -w") && fix.contains("container"), "{fix}");
     }
 }

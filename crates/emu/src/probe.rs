@@ -19,8 +19,9 @@ use fullpipe_units::{Duration, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::EmuError;
+use crate::carry::{Carried, End};
 use crate::clock::StampClock;
-use crate::path::{Carried, End, Path};
+use crate::path::Path;
 use crate::path_clock::Standstill;
 use crate::sys::datagram::HEAD_BYTES;
 use crate::trust::LATENESS_LIMIT;

@@ -19,6 +19,7 @@ use fullpipe_units::{Duration, Time};
 use self::process::{Process, Set};
 use self::tail::Tail;
 use crate::EmuError;
+use crate::carry::Carried;
 use crate::clock::Clock;
 use crate::ferry::{Ferry, FerryReport};
 use crate::load::{Machine, Processes};
@@ -26,7 +27,7 @@ use crate::meter::{Metered, meter};
 use crate::namespace::{
     Parent, ask_to_die_with_parent, become_capable, current_network, enter_network, enter_new_network,
 };
-use crate::path::{Carried, FAR, FIRST_PORT, NEAR, Path, Quiet};
+use crate::path::{FAR, FIRST_PORT, NEAR, Path, Quiet};
 use crate::shell::server::{PATIENCE, wait_for_port};
 use crate::sys;
 use crate::tun::{Address, Tun, limit_gso_segments, transmit_drops};

@@ -13,8 +13,9 @@ use std::sync::Arc;
 use fullpipe_record::QueueSample;
 
 use crate::EmuError;
-use crate::namespace::{current_network, enter_network, enter_new_network, set_sysctl};
+use crate::namespace::{current_network, enter_network, enter_new_network};
 use crate::qdisc::{self, LinuxQueue, Refused};
+use crate::settings::set_sysctl;
 use crate::sys;
 use crate::tun::{Address, Tun, disable_tso, limit_gso_segments, transmit_drops};
 

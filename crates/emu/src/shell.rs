@@ -23,12 +23,12 @@ use crate::address::{Block, Outside, free_block};
 use crate::clock::Clock;
 use crate::ferry::{Ferry, FerryReport};
 use crate::namespace::{
-    self, Privilege, ask_to_die_with_parent, become_capable, current_network, enter_network,
-    enter_new_network, set_sysctl,
+    Privilege, ask_to_die_with_parent, become_capable, current_network, enter_network, enter_new_network,
 };
 use crate::path::{Classes, FIRST_PORT, OneWay, Path};
 use crate::qdisc::LinuxQueue;
 use crate::router::{Between, Router};
+use crate::settings::{self, set_sysctl};
 use crate::sys;
 use crate::sys::process::{self, Child};
 use crate::tun::{Address, Tun, limit_gso_segments};
@@ -181,7 +181,7 @@ fn enter_network_with_ipv6() -> Result<(), EmuError> {
 
 /// Window limits and ECN as the scenario has them; the default algorithm is the one outside.
 fn tune(spec: &Spec) {
-    for reason in namespace::apply(&namespace::tcp_settings(&spec.hosts)) {
+    for reason in settings::apply(&settings::tcp_settings(&spec.hosts)) {
         eprintln!("fullpipe: {reason}");
     }
 }

@@ -35,8 +35,25 @@ const LATENESS_SHARE: u64 = 20;
 /// A run is untrustworthy if more than one pass of the ferry in this many was late.
 const OVERRUN_SHARE: u64 = 100;
 
+impl Path {
+    /// The RTT of the empty path for the class with the lowest.
+    pub fn base_rtt(&self) -> Duration {
+        base_rtt(self)
+    }
+
+    /// Why a run over this path cannot be trusted, as the ferry recorded it; empty when it can.
+    pub fn doubts(&self, ferried: &FerryReport) -> Vec<String> {
+        doubts(self, ferried)
+    }
+
+    /// The same for a run whose hosts got this much of the machine's processors.
+    pub fn doubts_of_hosts(ferried: &FerryReport, processor: &ProcessorTime) -> Vec<String> {
+        starved(processor, ferried.carried)
+    }
+}
+
 /// The reasons why a run over `path` is untrustworthy, as the ferry recorded them.
-pub(crate) fn doubts(path: &Path, ferried: &FerryReport) -> Vec<String> {
+fn doubts(path: &Path, ferried: &FerryReport) -> Vec<String> {
     let mut reasons = Vec::new();
     let lateness = ferried.lateness.lateness();
     let limit = LATENESS_LIMIT.as_nanos().max(base_rtt(path).as_nanos() / LATENESS_SHARE);
@@ -88,7 +105,7 @@ pub(crate) fn doubts(path: &Path, ferried: &FerryReport) -> Vec<String> {
 }
 
 /// The reasons why a run that was carried for so long is untrustworthy because its hosts could not run when they were to.
-pub(crate) fn starved(processor: &ProcessorTime, carried: Duration) -> Vec<String> {
+fn starved(processor: &ProcessorTime, carried: Duration) -> Vec<String> {
     let mut reasons = Vec::new();
     let limit = Duration::from_nanos(carried.as_nanos() / WAIT_SHARE);
     for (host, waited_ns) in ["sender", "receiver"].iter().zip(processor.waited_ns.unwrap_or_default()) {
@@ -119,7 +136,7 @@ fn stall_limit(path: &Path) -> Duration {
 }
 
 /// The RTT of the empty path for the class with the lowest RTT.
-pub(crate) fn base_rtt(path: &Path) -> Duration {
+fn base_rtt(path: &Path) -> Duration {
     let [forward, reverse] = [&path.forward, &path.reverse];
     let extra =
         forward.class_delays.iter().zip(&reverse.class_delays).map(|(one, other)| *one + *other).min();

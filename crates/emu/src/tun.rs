@@ -11,8 +11,9 @@ use fullpipe_scenario::spec::HostSpec;
 
 use crate::EmuError;
 use crate::frame::VNET_BYTES;
-use crate::namespace::{set_sysctl, sysctl};
+use crate::settings::set_sysctl;
 use crate::sys;
+use crate::sysctl::sysctl;
 
 /// Devices are called this and a number.
 pub(crate) const DEVICE_PREFIX: &str = "fullpipe";

@@ -2,6 +2,7 @@
 
 use fullpipe_units::Time;
 
+use crate::codepoint::Codepoint;
 use crate::quic;
 
 /// Takes what happens, in the order of times.
@@ -64,17 +65,6 @@ impl Flow {
     /// The window scale of a receiver whose buffer grows up to so many bytes (Linux: `tcp_select_initial_window`).
     pub fn window_scale_of(buffer: u64) -> u8 {
         buffer.max(1).ilog2().saturating_sub(15).min(14) as u8
-    }
-}
-
-/// The ECN codepoint of a packet: the two lowest bits of the traffic class (RFC 3168 section 5).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Codepoint(pub u8);
-
-impl Codepoint {
-    /// Its name in qlog.
-    pub fn name(self) -> &'static str {
-        ["Not-ECT", "ECT(1)", "ECT(0)", "CE"][(self.0 & 3) as usize]
     }
 }
 

@@ -7,6 +7,7 @@
 //! Read in this order: `event` (what there is to tell), `quic` (what there is to tell of QUIC), `files` (the log that writes), `tcp`
 //! (events as TCP segments), `pcapng` and `qlog` (the formats), `read` (real packets as events), `window` (which transmissions an acknowledgement is for).
 
+mod codepoint;
 mod event;
 mod files;
 pub mod pcapng;
@@ -16,9 +17,9 @@ mod read;
 pub mod tcp;
 mod window;
 
+pub use codepoint::Codepoint;
 pub use event::{
-    Acknowledgement, Arrival, Codepoint, Drop, Event, Flow, Header, Log, Loss, Protocol, Sent, State,
-    Trigger, Why,
+    Acknowledgement, Arrival, Drop, Event, Flow, Header, Log, Loss, Protocol, Sent, State, Trigger, Why,
 };
 pub use files::{Files, Written, full_note};
 pub use read::Reader;

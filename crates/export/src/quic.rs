@@ -6,7 +6,7 @@ mod frames;
 
 pub use frames::{Ack, Frame, Frames, frames};
 
-use crate::event::Codepoint;
+use crate::codepoint::Codepoint;
 
 /// A packet number space (RFC 9000 section 12.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

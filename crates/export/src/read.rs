@@ -5,7 +5,8 @@
 
 use fullpipe_units::Time;
 
-use crate::event::{Acknowledgement, Codepoint, Event, Log, Loss, SACK_BLOCKS, Sent, Why};
+use crate::codepoint::Codepoint;
+use crate::event::{Acknowledgement, Event, Log, Loss, SACK_BLOCKS, Sent, Why};
 use crate::window::Window;
 
 const IP_BYTES: usize = 20;

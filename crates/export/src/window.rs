@@ -141,7 +141,7 @@ impl Window {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::Codepoint;
+    use crate::codepoint::Codepoint;
 
     fn sent(number: u64, start: u64) -> Sent {
         Sent { number, start, payload: 1_000, ..Sent::default() }

@@ -1,7 +1,7 @@
 //! What this machine can do for the kernel world, and how to fix what is missing.
 
 use fullpipe_emu::Check;
-use fullpipe_emu::namespace::sysctl;
+use fullpipe_emu::sysctl::sysctl;
 use fullpipe_replay::Ops;
 
 use crate::KernelError;

@@ -5,7 +5,7 @@
 //!
 //! In reading order:
 //!
-//! * [`run`](mod@run): one run from preparation to record.
+//! * [`run`](mod@run): one run from preparation to record; `refusal`: what cannot run; `record`: the threads' reports, put together.
 //! * `host`: the traffic generator; `host/sender.rs` opens, writes and samples, `host/receiver.rs` discards and counts.
 //! * `programs`: flows that are programs, seen from outside.
 //! * [`tcp_info`]: what a kernel socket reports about itself. `bbr`: which version of BBR that is.
@@ -22,10 +22,14 @@ mod error;
 mod host;
 mod log;
 mod programs;
+mod record;
 pub mod recorder;
+mod refusal;
 pub mod run;
 mod sys;
 pub mod tcp_info;
+#[cfg(test)]
+mod testing;
 
 pub use doctor::doctor;
 pub use error::KernelError;

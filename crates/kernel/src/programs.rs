@@ -11,7 +11,8 @@ use fullpipe_units::Time;
 
 use crate::KernelError;
 use crate::host::Host;
-use crate::run::{hosts_of, provenance, stood_before};
+use crate::record::{provenance, stood_before};
+use crate::refusal::hosts_of;
 
 /// Runs a scenario whose flows are programs. As [`crate::run()`], which calls it for such scenarios.
 pub(crate) fn run(spec: &Spec, seed: u64) -> Result<Run, KernelError> {

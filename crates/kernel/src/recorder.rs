@@ -42,13 +42,11 @@
 //! the number, and a replay reports it as incomplete.
 
 use std::ffi::CStr;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use fullpipe_record::Run;
 use fullpipe_replay::{Call, Ops};
-use fullpipe_scenario::spec::{FlowSpec, Spec};
+use fullpipe_scenario::spec::Spec;
 
 use fullpipe_emu::EmuError;
 use fullpipe_emu::namespace::{ask_to_die_with_parent, effective_capabilities};
@@ -56,9 +54,13 @@ use fullpipe_emu::namespace::{ask_to_die_with_parent, effective_capabilities};
 use crate::KernelError;
 use crate::bbr;
 use crate::host::sender::set_algorithm;
-use crate::run::{check, run_recorded};
+use crate::refusal::check;
+use crate::run::run_recorded;
 use crate::sys::libbpf::{Library, Object, Refused};
 use crate::sys::{self, bpf::Ring};
+
+pub(crate) use recorded::Recorder;
+use recorded::recorded_name;
 
 mod build;
 #[cfg(test)]
@@ -67,6 +69,7 @@ mod common;
 mod drain;
 mod path;
 mod record;
+mod recorded;
 
 /// As `record.bpf.h` says.
 const RING_BYTES: usize = 16 << 20;
@@ -74,14 +77,6 @@ const RING_BYTES: usize = 16 << 20;
 const FIRST_KERNEL: (u32, u32) = (6, 10);
 /// The kernel's description of its own types.
 const TYPES: &str = "/sys/kernel/btf/vmlinux";
-
-/// What an algorithm is called while it is recorded.
-const fn recorded_name(ops: Ops) -> &'static CStr {
-    match ops {
-        Ops::Bbr => c"fp_bbr",
-        Ops::Cubic => c"fp_cubic",
-    }
-}
 
 /// A run and the calls of the flows that were recorded.
 #[derive(Debug)]
@@ -153,34 +148,6 @@ fn record_with(
 /// Whether this machine can record an algorithm: prepares everything, and registers nothing.
 pub(crate) fn try_out(ops: Ops) -> Result<(), KernelError> {
     Program::load(ops, build::object).map(drop)
-}
-
-/// What a recorded run must know.
-#[derive(Debug)]
-pub(crate) struct Recorder {
-    ops: Ops,
-    /// Inode number of the senders' network namespace; zero until it is known.
-    network: AtomicU32,
-    /// There is no room for more calls, so the run must end.
-    pub(crate) is_full: AtomicBool,
-}
-
-impl Recorder {
-    fn new(ops: Ops) -> Recorder {
-        Recorder { ops, network: AtomicU32::new(0), is_full: AtomicBool::new(false) }
-    }
-
-    /// What a flow that is recorded sets as its congestion control; `None` for another.
-    pub(crate) fn name_for(&self, flow: &FlowSpec) -> Option<&'static str> {
-        let is_recorded = flow.controller.linux_name() == Some(self.ops.name());
-        recorded_name(self.ops).to_str().ok().filter(|_| is_recorded)
-    }
-
-    /// The calling thread's network namespace is the one to record.
-    pub(crate) fn is_here(&self) {
-        let number = std::fs::metadata("/proc/thread-self/ns/net").map_or(0, |file| file.ino());
-        self.network.store(number as u32, Ordering::Release);
-    }
 }
 
 /// The recorder in the kernel.
@@ -332,7 +299,7 @@ fn make_available(ops: Ops) -> Result<(), KernelError> {
     let name = ops.name();
     let socket =
         sys::socket(libc::SOCK_STREAM).map_err(|error| KernelError::system("open a socket", error))?;
-    set_algorithm(&socket, name).map_err(|error| crate::run::no_algorithm(name, error))
+    set_algorithm(&socket, name).map_err(|error| crate::refusal::no_algorithm(name, error))
 }
 
 /// Why the kernel did not take the program, in a user's terms.

@@ -113,7 +113,7 @@ impl TcpInfo {
 
     /// What a loss-based controller is doing.
     pub fn loss_based_phase(&self) -> Phase {
-        fullpipe_cc::loss_based::phase(self.ca_state, self.snd_cwnd, self.snd_ssthresh)
+        fullpipe_cc::phase::loss_based(self.ca_state, self.snd_cwnd, self.snd_ssthresh)
     }
 }
 
@@ -178,7 +178,7 @@ impl BbrInfo {
         if self.bandwidth == 0 {
             return Phase::Startup;
         }
-        fullpipe_cc::bbr1::phase_of_gains(self.pacing_gain, self.cwnd_gain)
+        fullpipe_cc::phase::of_gains(self.pacing_gain, self.cwnd_gain)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The interface of a path to its driver, however the path is computed.
 
-use crate::chain::Counts;
 use crate::config::ElementConfig;
+use crate::counts::Counts;
 use crate::error::ConfigError;
 use crate::packet::Packet;
 use crate::queue::QueueView;

@@ -8,6 +8,7 @@
 use crate::carrier::Carrier;
 use crate::change::Change;
 use crate::config::ElementConfig;
+use crate::counts::Counts;
 use crate::elements::Element;
 use crate::error::ConfigError;
 use crate::gate::{Departure, Gate, MakeDiscipline, not_managed};
@@ -54,37 +55,6 @@ enum Shape {
     Link,
     /// Any other.
     Any,
-}
-
-/// Packets and bytes, by their fate. Always `entered + duplicated == left + dropped_total() + inside`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Offered by the caller.
-    pub entered: Tally,
-    /// Copies made on the way.
-    pub duplicated: Tally,
-    /// Handed back to the caller.
-    pub left: Tally,
-    /// Neither dropped nor handed back yet.
-    pub inside: Tally,
-    pub(crate) dropped: [Tally; Cause::ALL.len()],
-}
-
-impl Counts {
-    /// Dropped for this cause.
-    pub fn dropped(&self, cause: Cause) -> Tally {
-        self.dropped[cause as usize]
-    }
-
-    #[inline]
-    pub(crate) fn drop(&mut self, cause: Cause, packet: &Packet) {
-        self.dropped[cause as usize].add(packet.bytes);
-    }
-
-    /// Dropped for any cause.
-    pub fn dropped_total(&self) -> Tally {
-        self.dropped.iter().fold(Tally::default(), |sum, &tally| sum + tally)
-    }
 }
 
 impl<P: Clone> Chain<P> {

@@ -37,9 +37,9 @@ use crate::change::Change;
 use crate::check::Check;
 use crate::config::{AdmissionUnit, Probability, QueueConfig, Schedule};
 use crate::error::ConfigError;
+use crate::integral::{integral, opportunities_by};
 use crate::packet::{BurstFate, Fate, Moment, Packet};
 use crate::queue::{Queue, QueueView};
-use crate::rates::{integral, opportunities_by};
 use crate::rng::Stream;
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 

@@ -10,8 +10,8 @@
 
 use std::fmt;
 
-use crate::chain::Counts;
 use crate::config::ElementConfig;
+use crate::counts::Counts;
 use crate::discipline::{Discipline, Dropped, Random, Room, Setup, Waiting};
 use crate::elements::Element;
 use crate::elements::delivery_trace::Opportunities;
@@ -19,8 +19,9 @@ use crate::elements::link::{ConstantRate, ScheduledRate};
 use crate::elements::token_bucket::Tokens;
 use crate::error::ConfigError;
 use crate::packet::{Cause, Ecn, Packet, Tally};
-use crate::queue::{Observable, Server, Totals};
+use crate::queue::{Observable, Totals};
 use crate::rng::Stream;
+use crate::server::Server;
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 
 /// Makes a discipline that is not built in.

@@ -6,8 +6,8 @@
 //! If the two disagree, one of them is wrong.
 
 use crate::carrier::Carrier;
-use crate::chain::Counts;
 use crate::config::ElementConfig;
+use crate::counts::Counts;
 use crate::elements::Element;
 use crate::error::ConfigError;
 use crate::gate::{Departure, Gate};

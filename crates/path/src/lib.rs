@@ -35,7 +35,7 @@
 //! * `chain.rs`: [`Chain`], which composes elements into stages; `hold.rs`, where packets wait for their time
 //! * `carrier.rs`: [`Carrier`], the interface to a driver; `hops.rs`: [`Hops`], a chain computed the simple way, to test the
 //!   other
-//! * `queue.rs`: drop-tail, counters and [`QueueView`], in front of one of these servers:
+//! * `queue.rs`: drop-tail, counters and [`QueueView`], in front of a server (`server.rs`), which is one of these:
 //!   `link.rs` (constant or scheduled rate), `delivery_trace.rs` (Mahimahi), `cellular.rs` (a rate that follows demand),
 //!   `token_bucket.rs` (tc-tbf), `policer.rs`
 //! * `discipline.rs`: [`Discipline`], which decides what leaves a queue next; `disciplines.rs`: those that there are, each a file
@@ -68,6 +68,7 @@ mod chain;
 mod change;
 mod check;
 pub mod config;
+mod counts;
 pub mod deliveries;
 mod discipline;
 mod disciplines;
@@ -76,18 +77,22 @@ mod error;
 mod gate;
 mod hold;
 mod hops;
+mod integral;
 mod packet;
 pub mod prefetch;
 mod queue;
 pub mod rates;
+mod reschedule;
 mod ring;
 mod rng;
 mod schedule;
+mod server;
 mod settings;
 
 pub use carrier::Carrier;
-pub use chain::{Chain, Counts, OwnDisciplines};
+pub use chain::{Chain, OwnDisciplines};
 pub use change::Change;
+pub use counts::Counts;
 pub use discipline::{Discipline, Dropped, Line, Random, Room, Setup, Waiting};
 pub use disciplines::{DISCIPLINES, DisciplineConfig};
 pub use elements::{ETHERNET_HEADER_BYTES, OPPORTUNITY_BYTES};

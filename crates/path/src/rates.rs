@@ -2,6 +2,7 @@
 
 use crate::config::{ElementConfig, Schedule};
 use crate::elements::OPPORTUNITY_BYTES;
+use crate::integral::opportunities_by;
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 
 /// The highest rate at which packets can leave the path; [`Rate::MAX`] if nothing limits it.
@@ -110,13 +111,6 @@ fn offered(opportunities_ms: &[u64], end: Time) -> Schedule<Rate> {
     all
 }
 
-/// The number of opportunities up to a millisecond; the list repeats.
-pub(crate) fn opportunities_by(opportunities_ms: &[u64], milli: u64) -> u64 {
-    let period = opportunities_ms.last().copied().unwrap_or(1).max(1);
-    let rest = opportunities_ms.partition_point(|at| *at <= milli % period) as u64;
-    (milli / period).saturating_mul(opportunities_ms.len() as u64).saturating_add(rest)
-}
-
 /// The shortest time in which a buffer of the path drains; [`Duration::MAX`] if there is none.
 pub fn shortest_buffer(elements: &[ElementConfig]) -> Duration {
     let drain = |element: &ElementConfig| Some(element.highest_rate()?.time_for(element.queue()?.bytes));
@@ -126,16 +120,6 @@ pub fn shortest_buffer(elements: &[ElementConfig]) -> Duration {
 /// For every queue of a path in order: the bytes that could have left it by `end`.
 pub fn capacities(elements: &[ElementConfig], end: Time) -> Vec<Option<u64>> {
     elements.iter().filter_map(|element| element.capacity(end)).collect()
-}
-
-/// The bytes that leave at a rate that changes, by `end`.
-pub(crate) fn integral(rate: &Schedule<Rate>, end: Time) -> u64 {
-    let (mut from, mut current, mut sum) = (Time::ZERO, rate.initial, Bytes::ZERO);
-    for (at, next) in rate.changes.iter().filter(|(at, _)| *at < end) {
-        sum += current.bytes_in(at.saturating_since(from));
-        (from, current) = (*at, *next);
-    }
-    (sum + current.bytes_in(end.saturating_since(from))).as_u64()
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Lists and measures that Python shows, as JSON.
 
 use fullpipe_capture::{Capture, Transfer};
-use fullpipe_cc::params::Kind;
+use fullpipe_cc::parameter::Kind;
 use fullpipe_cc::{CATALOGUE, ControllerInfo, ParameterInfo};
 use fullpipe_emu::Check;
 use fullpipe_emu::probe::{Measured, Trip};

@@ -322,7 +322,7 @@ impl Controller for InPython {
     fn snapshot(&self) -> Snapshot {
         let limits = self.limits.get();
         let mut snapshot = Snapshot {
-            phase: loss_based::phase(self.state, limits.cwnd, limits.ssthresh),
+            phase: phase::loss_based(self.state, limits.cwnd, limits.ssthresh),
             bandwidth: None,
             min_rtt: None,
         };

@@ -10,13 +10,13 @@ mod branches;
 use branches::Seen;
 
 use super::coverage::Coverage;
-use super::flow::{Fields, MOST_FIELDS, Machine};
 use super::layout::BBR;
+use super::machine::{Fields, MOST_FIELDS, Machine};
 use super::plausible::{Unequal, unequal};
 use super::unwrapped::{Counters, micros};
 use super::{Call, Hook, Private};
-use fullpipe_cc::bbr1::{Bbr1, Mode, Params, State};
 use fullpipe_cc::controller::*;
+use fullpipe_cc::controllers::bbr1::{Bbr1, Mode, Params, State};
 use fullpipe_cc::windowed::{Candidate, WindowedMax};
 use fullpipe_units::{Duration, Rate, Time};
 

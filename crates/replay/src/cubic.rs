@@ -5,15 +5,15 @@ mod branches;
 use branches::Seen;
 
 use super::coverage::Coverage;
-use super::flow::{Fields, MOST_FIELDS, Machine};
 use super::layout::CUBIC;
+use super::machine::{Fields, MOST_FIELDS, Machine};
 use super::plausible::{Unequal, unequal};
 use super::unwrapped::Unwrapped;
 use super::{Call, Hook, Private};
 use fullpipe_cc::controller::{CaState, Config, Limits};
-use fullpipe_cc::cubic::{CubicIncrease, Curve, Params};
-use fullpipe_cc::hystart::Round;
-use fullpipe_cc::loss_based::{Acked, Algorithm, Clocks, Pacing, Sampled, Window};
+use fullpipe_cc::controllers::cubic::{CubicIncrease, Curve, Params};
+use fullpipe_cc::controllers::hystart::Round;
+use fullpipe_cc::controllers::segment_window::{Acked, Algorithm, Clocks, Pacing, Sampled, Window};
 use fullpipe_units::Rate;
 
 /// Linux: `CA_EVENT_TX_START`.

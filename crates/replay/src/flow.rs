@@ -1,73 +1,15 @@
 //! One flow of a recording, from its `init` to its end or to the first difference.
 
-use core::fmt;
-
 use super::bbr::BbrMachine;
 use super::coverage::Coverage;
 use super::cubic::CubicMachine;
+use super::difference::{Difference, Moment};
 use super::layout::{Ops, Private, PrivateField};
+use super::machine::Machine;
 use super::plausible::{self, Unequal, unequal};
 use super::tiers::{filter_step, sampler_step};
 use super::{Call, Hook};
 use fullpipe_cc::controller::CaState;
-
-/// Where our controller and the kernel's diverge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Difference {
-    /// Position of the call in the recording.
-    pub call: u64,
-    /// The flow.
-    pub flow: u32,
-    /// What the kernel called.
-    pub hook: Hook,
-    /// When the field differs.
-    pub moment: Moment,
-    /// A field of the private state, or of the socket, under the kernel's name.
-    pub field: &'static str,
-    /// Our controller's value; if the record itself is wrong, the value that it should have.
-    pub ours: u64,
-    /// The kernel's value.
-    pub kernel: u64,
-}
-
-/// When a field was compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Moment {
-    /// At the call's entry, and it shows that calls before it are missing from the record: no verdict on our controller.
-    Gap,
-    /// At the call's entry: what the core did since the call before differs.
-    Before,
-    /// After the call: our controller did something else.
-    After,
-    /// No kernel makes such a call.
-    Record,
-}
-
-impl fmt::Display for Difference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Difference { call, flow, field, ours, kernel, .. } = self;
-        let hook = self.hook.name();
-        match self.moment {
-            Moment::Gap => {
-                return write!(
-                    f,
-                    "calls are missing before call {call} ({hook}, flow {flow}): {field} is {kernel}, expected {ours}"
-                );
-            }
-            Moment::Before => write!(f, "call {call} ({hook}, flow {flow}): before it "),
-            Moment::After => write!(f, "call {call} ({hook}, flow {flow}): after it "),
-            Moment::Record => {
-                write!(
-                    f,
-                    "call {call} ({hook}, flow {flow}) cannot have happened: {field} is {kernel}, expected {ours}"
-                )?;
-                let other = if *field == plausible::OUTSIDE { plausible::SUPPORTED } else { "" };
-                return f.write_str(other);
-            }
-        }?;
-        write!(f, "{field} is {ours} here and {kernel} in the kernel")
-    }
-}
 
 /// One field of both states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,32 +24,6 @@ pub struct Row {
 
 /// Linux: `CA_EVENT_LOSS`.
 const LOSS: i64 = 3;
-
-/// Fields of the largest private state.
-pub(super) const MOST_FIELDS: usize = 39;
-pub(super) type Fields = [u64; MOST_FIELDS];
-
-/// A controller of ours in the kernel's place.
-pub(super) trait Machine: Copy {
-    /// Takes the place of a control whose memory was just cleared, on this call's connection.
-    fn clear(&mut self, call: &Call);
-    /// `init`: keeps of the state before it what the kernel keeps.
-    fn init(&mut self, call: &Call);
-    /// The values in which our socket and the kernel's must agree before the call.
-    fn before(&self, call: &Call) -> Result<(), Unequal>;
-    /// The connection is not established: the core may set the window freely.
-    fn follow_socket(&mut self, call: &Call);
-    /// Makes the call.
-    fn make(&mut self, call: &Call, coverage: &mut Coverage);
-    /// What the call had to return; zero if nothing.
-    fn returned(&self, call: &Call) -> u32;
-    /// Whether everything is comparable now, and not halfway between two calls of the kernel that are one here.
-    fn is_settled(&self) -> bool;
-    /// The private state, in the order of [`Ops::fields`].
-    fn fields(&self) -> Fields;
-    /// What the call left of the socket: ours and the kernel's.
-    fn outcome(&self, call: &Call) -> [(&'static str, u64, u64); 4];
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {

@@ -15,8 +15,8 @@
 //!
 //! | what | how |
 //! |---|---|
-//! | BBRv1 | [`fullpipe_cc::bbr1::Bbr1`] through the [`fullpipe_cc::Controller`] trait; private state, window, threshold, pacing rate and the threshold to undo to, all continuous. What the core does between calls (the window after a timeout, the threshold after an undo) is compared at the next call's entry |
-//! | CUBIC with HyStart | [`fullpipe_cc::cubic::CubicIncrease`] as [`fullpipe_cc::loss_based::Algorithm`]; the private state is continuous, window and threshold are taken from the record before each call, for the core (PRR, undo, idle restarts) changes them too |
+//! | BBRv1 | [`fullpipe_cc::controllers::bbr1::Bbr1`] through the [`fullpipe_cc::Controller`] trait; private state, window, threshold, pacing rate and the threshold to undo to, all continuous. What the core does between calls (the window after a timeout, the threshold after an undo) is compared at the next call's entry |
+//! | CUBIC with HyStart | [`fullpipe_cc::controllers::cubic::CubicIncrease`] as [`fullpipe_cc::controllers::segment_window::Algorithm`]; the private state is continuous, window and threshold are taken from the record before each call, for the core (PRR, undo, idle restarts) changes them too |
 //!
 //! Three inputs are not in a record and are inferred from its result: the random phase in which BBR's ProbeBW starts (from
 //! `cycle_idx`), how long a CUBIC flow was idle (from `epoch_start`), and that a congestion mark forbade an undo (from
@@ -26,8 +26,8 @@
 //! repeated a jiffy later ([`Replayed::late`]). Calls that are missing from a record are distinguished from differences
 //! ([`Moment::Gap`]), as far as the record shows it.
 //!
-//! The kernel's constants and module parameters are taken to be the defaults of [`fullpipe_cc::bbr1::Params`] and
-//! [`fullpipe_cc::cubic::Params`].
+//! The kernel's constants and module parameters are taken to be the defaults of [`fullpipe_cc::controllers::bbr1::Params`] and
+//! [`fullpipe_cc::controllers::cubic::Params`].
 //!
 //! No record makes a replay panic: numbers that no kernel has are a [`Difference`] too.
 //!
@@ -41,8 +41,10 @@ mod bbr;
 mod call;
 mod coverage;
 mod cubic;
+mod difference;
 mod flow;
 mod layout;
+mod machine;
 mod plausible;
 #[cfg(test)]
 mod testing;
@@ -54,7 +56,8 @@ mod whole;
 
 pub use call::{Call, Hook, KernelSample, Outcome, Socket};
 pub use coverage::{Branch, Coverage};
-pub use flow::{Difference, Moment, Replay, Replayed, Row, Tier, replay_flow};
+pub use difference::{Difference, Moment};
+pub use flow::{Replay, Replayed, Row, Tier, replay_flow};
 pub use layout::{Ops, Private, PrivateField};
 pub use tiers::{filter_step, sampler_step};
 pub use whole::replay_all;

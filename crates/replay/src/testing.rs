@@ -3,8 +3,8 @@
 use super::bbr::BbrMachine;
 use super::call::{Call, Hook, Outcome, Socket};
 use super::cubic::CubicMachine;
-use super::flow::Machine;
 use super::layout::{Ops, Private};
+use super::machine::Machine;
 
 pub(super) const HZ: u32 = 250;
 

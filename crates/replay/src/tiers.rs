@@ -1,12 +1,12 @@
 //! Two parts of BBR's input that each recorded ACK can check for itself, from what the kernel had before it.
 
 use super::bbr;
-use super::flow::{Difference, Moment};
+use super::difference::{Difference, Moment};
 use super::plausible::{self, Unequal, unequal};
 use super::unwrapped::{Unwrapped, micros};
 use super::{Call, Hook, Ops};
-use fullpipe_cc::bbr1::Params;
 use fullpipe_cc::controller::RateSample;
+use fullpipe_cc::controllers::bbr1::Params;
 use fullpipe_cc::delivery::{Sampler, TxState};
 use fullpipe_units::Duration;
 

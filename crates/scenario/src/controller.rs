@@ -10,11 +10,12 @@
 use std::fmt;
 use std::str::FromStr;
 
-use fullpipe_cc::{CATALOGUE, ControllerInfo, ParamError, ParameterInfo, Params, params};
+use fullpipe_cc::{CATALOGUE, ControllerInfo, ParamError, ParameterInfo, Params, parameter};
 use serde::{Deserialize, Serialize};
 
 use crate::decimal::Decimal;
-use crate::error::{ScenarioError, one_of, shortened};
+use crate::error::{ScenarioError, one_of};
+use crate::key::shortened;
 use crate::stack;
 
 /// A controller and its parameters. Serialises as the text that chooses it.
@@ -221,7 +222,7 @@ fn split_assignment<'a>(
 
 fn is_choice(info: &ControllerInfo, parameter: &str) -> bool {
     let known = info.parameters.iter().find(|known| known.name.eq_ignore_ascii_case(parameter));
-    known.is_some_and(|known| matches!(known.kind, params::Kind::Choice(_)))
+    known.is_some_and(|known| matches!(known.kind, parameter::Kind::Choice(_)))
 }
 
 /// Sets one parameter and returns its name and its value as text.
@@ -237,7 +238,7 @@ fn set(
         return Err(unknown_parameter(field, info, parameter));
     };
     let written = format!("{parameter}={value}");
-    if let params::Kind::Choice(names) = known.kind {
+    if let parameter::Kind::Choice(names) = known.kind {
         let lower = value.to_ascii_lowercase();
         params.choose(known.name, &lower).map_err(|_| {
             let error =
@@ -257,7 +258,7 @@ fn set(
     let millionths = number.times_exactly(1_000_000).and_then(|millionths| i64::try_from(millionths).ok());
     let millionths =
         millionths.ok_or_else(|| wrong("is too large or has more than six decimals".to_string()))?;
-    params.set(known.name, params::Decimal::from_millionths(millionths)).map_err(|error| match error {
+    params.set(known.name, parameter::Decimal::from_millionths(millionths)).map_err(|error| match error {
         ParamError::NotWhole { .. } => wrong("is not whole".to_string()),
         ParamError::OutOfRange { .. } => wrong("is out of range".to_string()),
         ParamError::Unknown { .. } => unknown_parameter(field, info, parameter),
@@ -293,10 +294,10 @@ fn unknown_parameter(field: &str, info: &ControllerInfo, parameter: &str) -> Sce
 
 fn range(parameter: &ParameterInfo) -> String {
     let whole = match parameter.kind {
-        params::Kind::Whole => "a whole number ",
-        params::Kind::Switch => "0 or 1, ",
-        params::Kind::Fraction { .. } => "a number ",
-        params::Kind::Choice(names) => return one_of(names),
+        parameter::Kind::Whole => "a whole number ",
+        parameter::Kind::Switch => "0 or 1, ",
+        parameter::Kind::Fraction { .. } => "a number ",
+        parameter::Kind::Choice(names) => return one_of(names),
     };
     let unit = if parameter.unit.is_empty() { String::new() } else { format!(" {}", parameter.unit) };
     format!("{whole}from {} to {}{unit}", parameter.min, parameter.max)

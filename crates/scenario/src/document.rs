@@ -30,14 +30,15 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::elements::{Element, Unit};
+use crate::elements::Element;
 use crate::error::ScenarioError;
+use crate::format::Format;
 use crate::metrics::Metric;
 use crate::program::Side;
 use crate::quantity::{Count, Said, Size};
 use crate::reader;
-use crate::resolve::Format;
 use crate::spec::HostModel;
+use crate::unit::Unit;
 
 /// A Fullpipe scenario: a path, the flows that cross it, and the duration.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use fullpipe_path::ETHERNET_HEADER_BYTES;
-use fullpipe_path::config::{AdmissionUnit, ElementConfig, Probability, Schedule};
+use fullpipe_path::config::{ElementConfig, Probability, Schedule};
 use fullpipe_units::{Duration, Rate, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -14,27 +14,9 @@ use crate::bounds;
 use crate::check;
 use crate::error::ScenarioError;
 use crate::quantity::{Said, Size};
-use crate::resolve::path::{self as read, Builder};
-
-/// What an element takes or drops as one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Unit {
-    /// Each packet.
-    Segment,
-    /// All packets that the host hands over together (up to 64 KB: TSO and GSO), if nothing on their way has parted them. A
-    /// limit in packets counts a burst as one.
-    Burst,
-}
-
-impl Unit {
-    pub(crate) fn config(said: Option<Unit>) -> AdmissionUnit {
-        match said {
-            None | Some(Unit::Segment) => AdmissionUnit::Segment,
-            Some(Unit::Burst) => AdmissionUnit::Burst,
-        }
-    }
-}
+use crate::resolve::builder::Builder;
+use crate::resolve::values as read;
+use crate::unit::Unit;
 
 /// A further element of the path, chosen by `kind`.
 // Externally tagged for serde, because `reader` takes the variant from `kind` itself and so keeps the path of errors.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::de;
 
-use crate::resolve::Format;
+use crate::key::{key, quoted, shortened};
 
 /// An invalid scenario, described in one sentence.
 ///
@@ -109,15 +109,6 @@ impl ScenarioError {
         self
     }
 
-    /// The error in a document with this text, with the line of its field.
-    pub(crate) fn within(self, text: &str, format: Format) -> ScenarioError {
-        if self.place.is_some() {
-            return self;
-        }
-        let line = crate::place::line_of(text, format, &self.field);
-        self.placed(Place { line, ..Place::default() })
-    }
-
     /// The error in this file.
     pub(crate) fn of_file(self, file: &Path) -> ScenarioError {
         let place = self.place.as_deref().cloned().unwrap_or_default();
@@ -190,12 +181,6 @@ impl ScenarioError {
     }
 }
 
-/// A key as it is written in a dotted path: quoted if it contains unusual characters.
-pub(crate) fn key(key: &str) -> String {
-    let plain = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
-    if plain && key.len() <= 40 { key.to_string() } else { quoted(key) }
-}
-
 /// `one of a, b, c`.
 pub(crate) fn one_of(names: &[&str]) -> String {
     if names.is_empty() { "no more keys".to_owned() } else { format!("one of {}", names.join(", ")) }
@@ -209,21 +194,6 @@ pub(crate) fn nearest<'a>(given: &str, names: &[&'a str]) -> Option<&'a str> {
     let best = names.iter().copied().min_by_key(|name| distance(name))?;
     // Up to a third of the word may be wrong; beyond that it is another word.
     (distance(best) <= best.chars().count().max(3) / 3).then_some(best)
-}
-
-/// The text in quotes, with unprintable characters escaped.
-fn quoted(text: &str) -> String {
-    format!("{:?}", shortened(text))
-}
-
-/// The text, cut to a readable length.
-pub(crate) fn shortened(text: &str) -> String {
-    const LONGEST: usize = 60;
-    let mut short: String = text.chars().take(LONGEST).collect();
-    if short.len() < text.len() {
-        short.push('…');
-    }
-    short
 }
 
 #[cfg(test)]

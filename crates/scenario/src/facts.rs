@@ -94,7 +94,8 @@ fn finite(rate: Rate) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use crate::resolve::{Format, resolve};
+    use crate::format::Format;
+    use crate::resolve::resolve;
 
     #[test]
     fn a_plain_path_has_one_step_of_each() {

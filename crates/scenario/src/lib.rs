@@ -10,8 +10,10 @@
 //!   prints it as JSON Schema.
 //! * [`quantity`]: `100 Mbit/s`, `40 ms`, `1.5 bdp`, `0.1 %`, read exactly; [`decimal`] is the number in front.
 //! * [`controller`][]: `bbr1:probe_gain=1.5`; [`stack`]: `noq:bbr3`, one inside a QUIC stack; [`queue`]: `codel:target=1 ms`.
-//! * [`resolve`](mod@resolve): from text to numbers; `resolve/path.rs` and `resolve/flows.rs` are the two large parts.
-//! * [`spec`]: the numbers, and where a change of the path goes; `check.rs` checks the invariants of a spec, [`bounds`] lists the limits.
+//! * [`resolve`](mod@resolve): from text to numbers; `resolve/path.rs` and `resolve/flows.rs` are the two large parts;
+//!   `resolve/builder.rs` is what elements see of the scenario.
+//! * [`spec`]: the numbers, and where a change of the path goes; `validate.rs` checks its invariants, `check.rs` one number.
+//!   [`bounds`] lists the limits.
 //! * [`said`]: a change of the path while a run goes on, in words.
 //! * [`transfers`]: when an application that sends one transfer after another writes, and when its peer requests more.
 //! * [`metrics`]: what hosts remember of earlier connections.
@@ -31,6 +33,8 @@ pub mod document;
 pub mod elements;
 pub mod error;
 pub mod facts;
+mod format;
+mod key;
 pub mod metrics;
 mod place;
 pub mod program;
@@ -43,11 +47,14 @@ pub mod schema;
 pub mod spec;
 pub mod stack;
 pub mod transfers;
+pub mod unit;
+mod validate;
 
 pub use controller::ControllerChoice;
 pub use error::{Place, ScenarioError};
+pub use format::Format;
 pub use place::line_of;
 pub use program::{Program, Side};
-pub use resolve::{Format, Resolved, read_any, resolve, resolve_all, resolve_file};
+pub use resolve::{Resolved, read_any, resolve, resolve_all, resolve_file};
 pub use schema::schema;
 pub use spec::Spec;

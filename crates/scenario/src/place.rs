@@ -8,8 +8,20 @@ use serde_json::value::RawValue;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::error;
-use crate::resolve::Format;
+use crate::error::{Place, ScenarioError};
+use crate::format::Format;
+use crate::key;
+
+impl ScenarioError {
+    /// The error in a document with this text, with the line of its field.
+    pub(crate) fn within(self, text: &str, format: Format) -> ScenarioError {
+        if self.place.is_some() {
+            return self;
+        }
+        let line = line_of(text, format, &self.field);
+        self.placed(Place { line, ..Place::default() })
+    }
+}
 
 /// The line of a field such as `flows[0].rtt`, from 1: of the field itself, or of the table that lacks it. `None` if the
 /// document has neither, or cannot be parsed.
@@ -74,7 +86,7 @@ fn in_toml(text: &str, field: &str) -> Option<usize> {
         let (next, start) = match (step, at.get_ref()) {
             (Step::Key(name), DeValue::Table(table)) => {
                 let mut entries = table.iter();
-                let Some((key, value)) = entries.find(|(key, _)| error::key(key.get_ref()) == name) else {
+                let Some((key, value)) = entries.find(|(key, _)| key::key(key.get_ref()) == name) else {
                     break;
                 };
                 (value, key.span().start)
@@ -97,7 +109,7 @@ fn in_json(text: &str, field: &str) -> Option<usize> {
         let next = match step {
             Step::Key(name) => {
                 let table: BTreeMap<String, &RawValue> = serde_json::from_str(at.get()).unwrap_or_default();
-                table.into_iter().find(|(key, _)| error::key(key) == name).map(|(_, value)| value)
+                table.into_iter().find(|(key, _)| key::key(key) == name).map(|(_, value)| value)
             }
             Step::Index(index) => {
                 let items: Vec<&RawValue> = serde_json::from_str(at.get()).unwrap_or_default();

@@ -8,7 +8,8 @@ use fullpipe_path::{DISCIPLINES, DisciplineInfo, SettingInfo, Unit};
 use fullpipe_units::{Bytes, Duration};
 
 use crate::decimal::{Decimal, Problem};
-use crate::error::{ScenarioError, one_of, shortened};
+use crate::error::{ScenarioError, one_of};
+use crate::key::shortened;
 use crate::quantity::{Count, Quantity, Size};
 
 /// The names of all disciplines, in the order in which they should be listed.

@@ -22,8 +22,9 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::error::{self, Place, ScenarioError};
+use crate::format::Format;
+use crate::key;
 use crate::place::position;
-use crate::resolve::Format;
 
 /// The key that chooses between variants.
 const KIND: &str = "kind";
@@ -337,7 +338,7 @@ impl<'de> MapAccess<'de> for Entries {
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, ScenarioError> {
         let (key, value) = self.entry.take().expect("serde asks for a value only after its key");
-        seed.deserialize(value).map_err(|error| error.inside(&error::key(&key)))
+        seed.deserialize(value).map_err(|error| error.inside(&key::key(&key)))
     }
 }
 

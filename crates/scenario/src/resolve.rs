@@ -3,43 +3,31 @@
 //! [`Resolved`] is the entry point. It reads the document and resolves the path once; it resolves the flows once for each
 //! alternative under `compare`.
 
+pub(crate) mod builder;
+mod files;
 mod flows;
 mod metrics;
 mod notes;
-pub(crate) mod path;
+mod path;
+pub(crate) mod values;
 
 pub use notes::notes;
 
+use self::files::{Files, read_file};
+use self::values::{check_name, default};
 use std::path::Path;
 
-use fullpipe_files::FileError;
 use fullpipe_units::{Bytes, Duration, Rate};
 
 use crate::bounds;
 use crate::controller::ControllerChoice;
 use crate::document::{Compared, Document, FlowDocument, HostsDocument, ProgramDocument, TcpMemory};
 use crate::error::ScenarioError;
+use crate::format::Format;
 use crate::program::Program;
 use crate::quantity::{Count, Quantity, Said, Size};
 use crate::reader;
 use crate::spec::{HostSpec, Spec};
-
-/// The format of a document.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// TOML 1.0.
-    Toml,
-    /// JSON of the same shape; `null` is an absent key.
-    Json,
-}
-
-impl Format {
-    /// By the file's extension: `.json` is JSON, everything else TOML.
-    pub fn of(path: &Path) -> Format {
-        let json = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
-        if json { Format::Json } else { Format::Toml }
-    }
-}
 
 /// A document and its resolved specs.
 #[derive(Clone, Debug)]
@@ -105,24 +93,6 @@ pub fn resolve_all(
     base_dir: Option<&Path>,
 ) -> Result<Vec<(String, Spec)>, ScenarioError> {
     alternatives_of(text, format, Files::In(base_dir))
-}
-
-/// Where the files are that a document names.
-#[derive(Clone, Copy)]
-pub(crate) enum Files<'a> {
-    /// In this folder, or else in the working directory.
-    In(Option<&'a Path>),
-    /// Nowhere.
-    None,
-}
-
-impl<'a> Files<'a> {
-    fn folder(self) -> Option<&'a Path> {
-        match self {
-            Files::In(folder) => folder,
-            Files::None => None,
-        }
-    }
 }
 
 fn alternatives_of(
@@ -434,48 +404,6 @@ fn sample_interval(document: &Document, spec: &Spec) -> Result<Option<Duration>,
             .write(format!("\"{}\"", shortest_usual.max(USUAL).text())));
     }
     Ok(Some(interval))
-}
-
-/// The given value, or else the default.
-pub(crate) fn default<T: Clone>(said: &Option<Said<T>>, text: &str) -> Said<T> {
-    said.clone().unwrap_or_else(|| Said::new(text))
-}
-
-/// The given value, or an error.
-pub(crate) fn required<'a, T: Quantity>(
-    field: &str,
-    said: &'a Option<Said<T>>,
-) -> Result<&'a Said<T>, ScenarioError> {
-    said.as_ref().ok_or_else(|| {
-        ScenarioError::missing(field).expected(T::EXPECTED).write(format!("\"{}\"", T::EXAMPLES[0]))
-    })
-}
-
-/// A name that fits in a table, a file name and a figure.
-fn check_name(field: &str, name: &str) -> Result<(), ScenarioError> {
-    match crate::check::name_problem(name) {
-        None => Ok(()),
-        Some(problem) => {
-            let error = ScenarioError::new(field, name, problem);
-            Err(error.expected("a short name in printable characters").write("\"my-name\""))
-        }
-    }
-}
-
-/// The text of a file of at most `most` bytes; errors name `field`.
-fn read_file(field: &str, path: &Path, most: u64, expected: &str) -> Result<String, ScenarioError> {
-    fullpipe_files::read_text(path, most).map_err(|error| {
-        let fix = match &error {
-            FileError::Refused(_) => "check the path and permissions".to_string(),
-            // A pipe could block forever, and a device could be endless.
-            FileError::Irregular => "give the path of a file".to_string(),
-            FileError::TooLarge { most, .. } => {
-                format!("keep it below {}", Size::Bytes(Bytes::new(*most)).text())
-            }
-            FileError::NotText => "save it as UTF-8".to_string(),
-        };
-        ScenarioError::new(field, &path.display().to_string(), error).expected(expected).fix(fix)
-    })
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@
 
 use fullpipe_cc::Params;
 
-use crate::error::{ScenarioError, nearest, one_of, shortened};
+use crate::error::{ScenarioError, nearest, one_of};
+use crate::key::shortened;
 
 /// The stacks whose controllers a scenario can name.
 pub const STACKS: [&str; 2] = ["noq", "quinn"];

@@ -16,6 +16,7 @@ mod agenda;
 mod ahead;
 mod application;
 mod clock;
+mod error;
 mod flow;
 mod hosts;
 #[cfg(test)]
@@ -33,9 +34,10 @@ mod verify;
 mod workload;
 mod world;
 
+pub use error::SimError;
 pub use fullpipe_scenario::spec::Place;
 pub use plug::{MakeController, OwnController};
 pub use said::{ChangeError, Mistake, SaidChange};
-pub use simulation::{FlowView, QueueNow, SimError, Simulation, Status, run};
+pub use simulation::{FlowView, QueueNow, Simulation, Status, run};
 pub use tap::log_header;
 pub use world::run_plainly;

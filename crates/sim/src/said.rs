@@ -2,7 +2,8 @@
 
 pub use fullpipe_scenario::said::{ChangeError, Mistake, SaidChange};
 
-use crate::simulation::{SimError, Simulation};
+use crate::error::SimError;
+use crate::simulation::Simulation;
 
 impl Simulation {
     /// Changes what is given: all of it, or nothing if some of it cannot be. See [`Simulation::change`].

@@ -15,6 +15,7 @@ use crate::agenda::{Agenda, Plain};
 use crate::ahead::Lookahead;
 use crate::application::Application;
 use crate::clock::HZ;
+use crate::error::SimError;
 use crate::flow::{Flow, FlowConfig, ReturnWire};
 use crate::hosts::{self, Hosts};
 use crate::packet::{Acknowledgement, Segment};
@@ -22,7 +23,6 @@ use crate::sender::metrics::{Beginning, Shared};
 use crate::sender::send_buffer::Growth;
 use crate::sender::{MarkableRun, SenderConfig, Wire};
 use crate::series;
-use crate::simulation::SimError;
 use crate::verify;
 
 /// Linux `TCP_INIT_CWND` (RFC 6928).

@@ -1,6 +1,6 @@
 //! What the engine knows.
 
-use fullpipe_cc::params::Kind;
+use fullpipe_cc::parameter::Kind;
 use fullpipe_cc::{CATALOGUE, CaState, ParameterInfo, Phase};
 use fullpipe_path::{DISCIPLINES, SettingInfo};
 use fullpipe_scenario::queue;

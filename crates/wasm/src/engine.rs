@@ -1,20 +1,19 @@
 //! A request is answered.
 
 use fullpipe_path::config::ElementConfig;
-use fullpipe_record::Run;
 use fullpipe_scenario::facts::Steps;
 use fullpipe_scenario::resolve::notes;
 use fullpipe_scenario::{Format, Resolved, Spec};
 use fullpipe_sim::{Mistake, Simulation};
-use fullpipe_units::Time;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::answer::{Answer, Refusal, TableAt};
+use crate::answer::{Answer, Refusal};
 use crate::catalogue::Catalogue;
 use crate::live::{LiveRuns, Opened};
 use crate::request::{Document, Request, RunRequest};
-use crate::{columns, limits, live, packets, qlog};
+use crate::run::{RunAnswer, run};
+use crate::{limits, live, packets, qlog};
 
 /// The engine: it has the live runs, and nothing else.
 #[derive(Debug, Default)]
@@ -53,15 +52,6 @@ struct Facts {
     rtt_s: Option<f64>,
     bdp_bytes: Option<u64>,
     buffer_bytes: Option<u64>,
-}
-
-/// A whole run.
-#[derive(Serialize)]
-pub(crate) struct RunAnswer {
-    pub(crate) summary: String,
-    pub(crate) flows: Vec<TableAt>,
-    pub(crate) queues: Vec<TableAt>,
-    pub(crate) packets: u64,
 }
 
 impl Engine {
@@ -131,22 +121,6 @@ impl Engine {
     }
 }
 
-impl RunAnswer {
-    /// Everything of a run, its series among the columns of `answer`, if they are kept.
-    pub(crate) fn of(answer: &mut Answer, mut run: Run, keep_series: bool) -> RunAnswer {
-        let summary = run.summary_json();
-        if !keep_series {
-            run.drop_series();
-        }
-        RunAnswer {
-            summary,
-            flows: run.flows.iter().map(|flow| columns::of_flow(answer, &flow.series, 0)).collect(),
-            queues: run.links.iter().map(|link| columns::of_queue(answer, &link.series, 0)).collect(),
-            packets: run.flows.iter().map(|flow| flow.totals.segments_sent).sum(),
-        }
-    }
-}
-
 fn resolved(document: &Document) -> Result<Resolved, Refusal> {
     limits::resolve(&document.text, document.format)
 }
@@ -169,26 +143,6 @@ fn alternative(mut resolved: Resolved, number: usize) -> Result<(String, Spec), 
         return Err(Mistake::new("compare", &given, &expected, "choose another alternative").into());
     }
     Ok(resolved.alternatives.swap_remove(number))
-}
-
-/// Runs a spec from start to end.
-fn run(spec: &Spec, seed: u64) -> Result<Run, Refusal> {
-    limits::check_rows(spec)?;
-    let mut simulation = Simulation::fixed(spec, seed)?;
-    limits::advance(&mut simulation, Time::NEVER)?;
-    Ok(simulation.finish())
-}
-
-/// Runs a spec from start to end, and tells `log` what happens to packets.
-pub(crate) fn run_logged(
-    spec: &Spec,
-    seed: u64,
-    log: impl fullpipe_export::Log + Send + 'static,
-) -> Result<(), Refusal> {
-    limits::check_rows(spec)?;
-    let mut simulation = Simulation::logged(spec, seed, Box::new(log))?;
-    limits::advance(&mut simulation, Time::NEVER)?;
-    Ok(())
 }
 
 fn resolved_answer(resolved: Resolved) -> ResolvedAnswer {

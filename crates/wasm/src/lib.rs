@@ -19,3 +19,4 @@ mod live;
 mod packets;
 mod qlog;
 pub mod request;
+mod run;

@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use crate::answer::{Answer, Refusal, TableAt};
 use crate::columns::{self, seconds};
-use crate::engine::RunAnswer;
 use crate::limits;
+use crate::run::RunAnswer;
 
 /// The most live runs at a time.
 const MOST: usize = 16;

@@ -9,7 +9,7 @@ use fullpipe_units::Time;
 use serde::Serialize;
 
 use crate::answer::{Answer, Refusal, TableAt};
-use crate::engine::run_logged;
+use crate::run::run_logged;
 
 /// Rows of each table unless the page says otherwise, and the most that it may say.
 const USUAL_ROWS: usize = 1_000_000;

@@ -10,8 +10,8 @@ use fullpipe_sim::log_header;
 use fullpipe_units::Time;
 
 use crate::answer::Refusal;
-use crate::engine::run_logged;
 use crate::request::QlogForm;
+use crate::run::run_logged;
 
 /// The most packets of a log: about 150 MB. It says so if it ends there.
 const MOST_PACKETS: u64 = 200_000;

@@ -7,6 +7,7 @@ use fullpipe_noq::Watch;
 use fullpipe_scenario::ControllerChoice;
 
 use crate::endpoint::{phase_in, values_in};
+use crate::unfilled;
 
 /// A factory of controllers for noq.
 pub type NoqFactory = Arc<dyn noq_proto::congestion::ControllerFactory + Send + Sync>;
@@ -108,11 +109,11 @@ fn shipped(stack: &str, name: &str, max_window: Option<u64>) -> Option<Factory> 
     }
     Some(match (stack, name) {
         ("noq", "bbr3") => Factory::Noq(Arc::new(noq::Bbr3Config::default())),
-        ("noq", "cubic") => Factory::Noq(bounded!(noq::CubicConfig, crate::noq::UNFILLED)),
-        ("noq", "newreno") => Factory::Noq(bounded!(noq::NewRenoConfig, crate::noq::UNFILLED)),
+        ("noq", "cubic") => Factory::Noq(bounded!(noq::CubicConfig, unfilled::NOQ)),
+        ("noq", "newreno") => Factory::Noq(bounded!(noq::NewRenoConfig, unfilled::NOQ)),
         ("quinn", "bbr") => Factory::Quinn(Arc::new(quinn::BbrConfig::default())),
-        ("quinn", "cubic") => Factory::Quinn(bounded!(quinn::CubicConfig, crate::quinn::UNFILLED)),
-        ("quinn", "newreno") => Factory::Quinn(bounded!(quinn::NewRenoConfig, crate::quinn::UNFILLED)),
+        ("quinn", "cubic") => Factory::Quinn(bounded!(quinn::CubicConfig, unfilled::QUINN)),
+        ("quinn", "newreno") => Factory::Quinn(bounded!(quinn::NewRenoConfig, unfilled::QUINN)),
         _ => return None,
     })
 }

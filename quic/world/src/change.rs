@@ -7,7 +7,7 @@ pub use fullpipe_scenario::said::{Mistake, SaidChange};
 use fullpipe_scenario::spec::NoSpot;
 pub use fullpipe_scenario::spec::Place;
 
-use crate::options::QuicError;
+use crate::error::QuicError;
 
 impl From<ScenarioError> for QuicError {
     fn from(error: ScenarioError) -> QuicError {

@@ -33,14 +33,13 @@ use self::keys::{NullPacketKey, Sessions, TappedKey};
 use crate::cc;
 use crate::chunk::paced_by_window;
 use crate::endpoint::{Counted, State, finite};
+use crate::unfilled::NOQ as UNFILLED;
 
 type Factory = cc::NoqFactory;
 /// Who is at the other end.
 type Peer = FourTuple;
 /// How a connection id is handed to keys.
 type Cid<'a> = ConnectionId;
-/// Bytes of a window that stay unfilled.
-pub(crate) const UNFILLED: u64 = 0;
 
 fn peer(address: SocketAddr) -> Peer {
     FourTuple::new(address, None)

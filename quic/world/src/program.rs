@@ -56,9 +56,12 @@ use serde_json::{Value, json};
 
 use crate::cc::Own;
 use crate::change::SaidChange;
+use crate::error::QuicError;
+use crate::failure::failure;
 use crate::frames::{Frame, Wrong, frames, read_frame, write_frame, write_json, write_last};
-use crate::options::{Crypto, Options, QuicError, refuses_with, stacks};
+use crate::options::{Crypto, Options, stacks};
 use crate::qlog::{QlogFiles, SaidQlog};
+use crate::refusal::refuses_with;
 use crate::run::{run_logged, run_telling, tell_places_of_panics};
 use crate::simulation::{FlowNow, QueueNow, Simulation, Status};
 use crate::watch;
@@ -221,10 +224,6 @@ fn read_json<T: for<'a> Deserialize<'a>>(frame: Frame, what: &str) -> Result<T, 
 
 fn read_spec(text: &str) -> Result<Spec, Value> {
     Spec::from_json(text).map_err(|error| of_scenario(&error))
-}
-
-pub(crate) fn failure(kind: &str, message: &str) -> Value {
-    json!({"ok": false, "kind": kind, "message": message})
 }
 
 fn of_scenario(error: &ScenarioError) -> Value {

@@ -13,7 +13,7 @@ use fullpipe_units::Time;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::program::failure;
+use crate::failure::failure;
 use crate::tap::log_header;
 
 type Out = BufWriter<File>;

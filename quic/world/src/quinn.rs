@@ -33,14 +33,13 @@ use self::keys::{NullPacketKey, Sessions, TappedKey};
 use crate::cc;
 use crate::chunk::paced_by_window;
 use crate::endpoint::{Counted, State, finite};
+use crate::unfilled::QUINN as UNFILLED;
 
 type Factory = cc::QuinnFactory;
 /// Who is at the other end.
 type Peer = SocketAddr;
 /// How a connection id is handed to keys.
 type Cid<'a> = &'a ConnectionId;
-/// Bytes of a window that stay unfilled: quinn sends only what is less than the window.
-pub(crate) const UNFILLED: u64 = 1;
 
 fn peer(address: SocketAddr) -> Peer {
     address

@@ -10,7 +10,8 @@ use fullpipe_scenario::spec::Spec;
 use fullpipe_units::Time;
 
 use crate::cc::Own;
-use crate::options::{Options, QuicError};
+use crate::error::QuicError;
+use crate::options::Options;
 use crate::random;
 use crate::watch;
 use crate::world::World;

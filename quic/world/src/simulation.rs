@@ -15,7 +15,8 @@ use fullpipe_units::{Duration, Time};
 
 use crate::cc::Own;
 use crate::change::{Place, SaidChange};
-use crate::options::{Options, QuicError};
+use crate::error::QuicError;
+use crate::options::Options;
 use crate::run::{begin, caught};
 use crate::world::World;
 

@@ -13,9 +13,11 @@ use fullpipe_scenario::spec::{FlowSpec, Randomness, Spec};
 use fullpipe_units::{Bytes, Duration, Time};
 
 use crate::cc::{self, Own};
+use crate::error::QuicError;
 use crate::flow::{Ends, Flow, Wire, max_window};
 use crate::honoured::not_honoured;
-use crate::options::{Options, QuicError, refuses_with, stacks, takes_bursts};
+use crate::options::{Options, stacks, takes_bursts};
+use crate::refusal::refuses_with;
 use crate::tap::Tap;
 use crate::watch::{self, Beat};
 

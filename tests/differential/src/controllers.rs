@@ -3,14 +3,14 @@
 use crate::linux::{Setup, View};
 use crate::plan::Profile;
 use crate::random::Random;
-use fullpipe_cc::bbr1::{self, Bbr1};
-use fullpipe_cc::bbr3_linux::{self, Bbr3Linux};
 use fullpipe_cc::controller::{Config, Connection, Controller};
-use fullpipe_cc::cubic::{self, Cubic};
-use fullpipe_cc::dctcp::{self, Dctcp};
-use fullpipe_cc::loss_based::{Algorithm, CoreParams, LossBased};
-use fullpipe_cc::reno::{self, Reno};
-use fullpipe_cc::vegas::{self, Vegas};
+use fullpipe_cc::controllers::bbr1::{self, Bbr1};
+use fullpipe_cc::controllers::bbr3_linux::{self, Bbr3Linux};
+use fullpipe_cc::controllers::cubic::{self, Cubic};
+use fullpipe_cc::controllers::dctcp::{self, Dctcp};
+use fullpipe_cc::controllers::reno::{self, Reno};
+use fullpipe_cc::controllers::segment_window::{Algorithm, CoreParams, LossBased};
+use fullpipe_cc::controllers::vegas::{self, Vegas};
 
 /// A field that differs: its name, ours, Linux's.
 pub type Differs = Option<(&'static str, u64, u64)>;
@@ -99,7 +99,7 @@ impl Compared for Cubic {
             fast_convergence: setup.fast_convergence != 0,
             tcp_friendliness: setup.tcp_friendliness != 0,
             initial_ssthresh: 0,
-            hystart: fullpipe_cc::hystart::Params {
+            hystart: fullpipe_cc::controllers::hystart::Params {
                 enabled: setup.hystart != 0,
                 ack_train: setup.hystart_detect & 1 != 0,
                 delay: setup.hystart_detect & 2 != 0,

@@ -117,7 +117,7 @@ impl<C: Compared> Flow<C> {
         }
     }
 
-    /// Whole ticks up to a time, as [`fullpipe_cc::loss_based`] counts idle time.
+    /// Whole ticks up to a time, as [`fullpipe_cc::controllers::segment_window`] counts idle time.
     fn ticks(&self, us: u64) -> u64 {
         (us as u128 * self.setup.hz as u128 / 1_000_000) as u64
     }

@@ -115,12 +115,27 @@ fn run(options: &Options) -> ExitCode {
             report.flows += 1;
             let seed = options.seed;
             match name {
-                "bbr" => compare::<fullpipe_cc::bbr1::Bbr1>(&mut core, seed, number, &mut report),
-                "bbr3" => compare::<fullpipe_cc::bbr3_linux::Bbr3Linux>(&mut core, seed, number, &mut report),
-                "cubic" => compare::<fullpipe_cc::cubic::Cubic>(&mut core, seed, number, &mut report),
-                "reno" => compare::<fullpipe_cc::reno::Reno>(&mut core, seed, number, &mut report),
-                "vegas" => compare::<fullpipe_cc::vegas::Vegas>(&mut core, seed, number, &mut report),
-                "dctcp" => compare::<fullpipe_cc::dctcp::Dctcp>(&mut core, seed, number, &mut report),
+                "bbr" => {
+                    compare::<fullpipe_cc::controllers::bbr1::Bbr1>(&mut core, seed, number, &mut report)
+                }
+                "bbr3" => compare::<fullpipe_cc::controllers::bbr3_linux::Bbr3Linux>(
+                    &mut core,
+                    seed,
+                    number,
+                    &mut report,
+                ),
+                "cubic" => {
+                    compare::<fullpipe_cc::controllers::cubic::Cubic>(&mut core, seed, number, &mut report)
+                }
+                "reno" => {
+                    compare::<fullpipe_cc::controllers::reno::Reno>(&mut core, seed, number, &mut report)
+                }
+                "vegas" => {
+                    compare::<fullpipe_cc::controllers::vegas::Vegas>(&mut core, seed, number, &mut report)
+                }
+                "dctcp" => {
+                    compare::<fullpipe_cc::controllers::dctcp::Dctcp>(&mut core, seed, number, &mut report)
+                }
                 "sampler" => sampler::flow(&mut rate, seed, number, &mut report),
                 _ => filter::flow(seed, number, &mut report),
             }

@@ -5,7 +5,8 @@
 
 use fullpipe_units::{Duration, Time};
 
-use crate::frame::{MAX_HEADER_BYTES, TCP, UDP, Unit};
+use crate::flow::{TCP, UDP};
+use crate::frame::{MAX_HEADER_BYTES, Unit};
 
 const UDP_HEADER: usize = 8;
 /// TCP options: end of the list, no operation, SACK.

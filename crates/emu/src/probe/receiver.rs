@@ -10,8 +10,9 @@ use fullpipe_units::Duration;
 
 use super::sender::read_head;
 use crate::EmuError;
+use crate::carry::Started;
 use crate::clock::StampClock;
-use crate::path::{FAR, FIRST_PORT, Started};
+use crate::path::{FAR, FIRST_PORT};
 use crate::sys::{self, datagram};
 
 /// The receive buffer, large enough that a late thread loses nothing.

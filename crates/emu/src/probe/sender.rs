@@ -7,7 +7,8 @@ use fullpipe_units::Duration;
 
 use super::Probe;
 use crate::EmuError;
-use crate::path::{FAR, FIRST_PORT, Started};
+use crate::carry::Started;
+use crate::path::{FAR, FIRST_PORT};
 use crate::sys::{self, datagram::HEAD_BYTES};
 
 /// IPv4 and UDP headers, bytes.

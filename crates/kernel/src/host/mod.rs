@@ -11,7 +11,8 @@ use fullpipe_scenario::transfers::Client;
 use fullpipe_units::{Bytes, Time};
 
 use fullpipe_emu::FIRST_PORT;
-use fullpipe_emu::namespace::{apply, sysctl, tcp_settings};
+use fullpipe_emu::settings::{apply, tcp_settings};
+use fullpipe_emu::sysctl::sysctl;
 
 use crate::KernelError;
 

@@ -58,7 +58,7 @@ impl Receiver {
             if matches!(flow.ecn(&spec.hosts), EcnUse::Exact(_)) {
                 // The receiver's controller decides how marks are echoed (Linux `tcp_ca_needs_ecn`, `dctcp_ece_ack_update`).
                 let name = flow.controller.linux_name().unwrap_or_default();
-                set_algorithm(&socket, name).map_err(|error| crate::run::no_algorithm(name, error))?;
+                set_algorithm(&socket, name).map_err(|error| crate::refusal::no_algorithm(name, error))?;
             }
             sys::bind(&socket, address).map_err(failed(format!("bind to {address}")))?;
             sys::listen(&socket).map_err(failed(format!("listen on {address}")))?;

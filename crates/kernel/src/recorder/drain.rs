@@ -6,8 +6,8 @@ use std::thread;
 use fullpipe_replay::Call;
 use fullpipe_units::Duration;
 
-use super::Recorder;
 use super::record::Record;
+use super::recorded::Recorder;
 use fullpipe_emu::{EmuError, FIRST_PORT};
 
 use crate::KernelError;

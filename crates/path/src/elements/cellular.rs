@@ -16,7 +16,7 @@
 
 use super::link::{WORK_PER_BYTE, work_per_nano};
 use crate::packet::Cause;
-use crate::queue::Server;
+use crate::server::Server;
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 
 /// What a base station grants and observes. Times are nanoseconds.

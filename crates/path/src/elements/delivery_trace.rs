@@ -13,7 +13,7 @@
 //! the packet in transmission, as in every queue here; packets above 1500 bytes are carried.
 
 use crate::packet::Cause;
-use crate::queue::Server;
+use crate::server::Server;
 use fullpipe_units::{Bytes, Time};
 use std::sync::Arc;
 

@@ -8,7 +8,7 @@
 
 use crate::config::Schedule;
 use crate::packet::{Cause, Packet};
-use crate::queue::Server;
+use crate::server::Server;
 use fullpipe_units::{Bytes, Rate, Time};
 
 /// Billionths of a bit in a byte. A packet of [`Packet::MAX_BYTES`] is 2^63 of them at most, so it fits 64 bits.

@@ -5,7 +5,7 @@
 
 use super::token_bucket::Bucket;
 use crate::packet::Cause;
-use crate::queue::{Bursts, Server};
+use crate::server::{Bursts, Server};
 use fullpipe_units::{Bytes, Rate, Time};
 
 /// The tokens of a policer.

@@ -10,7 +10,7 @@
 
 use super::link::{WORK_PER_BYTE, work_per_nano};
 use crate::packet::Cause;
-use crate::queue::{Bursts, Server};
+use crate::server::{Bursts, Server};
 use fullpipe_units::{Bytes, Rate, Time};
 
 /// The tokens of a bucket, in billionths of a bit: `rate` of them arrive per nanosecond.

@@ -2,8 +2,8 @@
 
 use crate::coverage::{Coverage, branches};
 use crate::{Call, Hook, KernelSample, Socket};
-use fullpipe_cc::bbr1::{Mode, Params, State};
 use fullpipe_cc::controller::CaState;
+use fullpipe_cc::controllers::bbr1::{Mode, Params, State};
 
 branches!(BbrBranch {
     BeforeInit "before_init" "a call while the handshake lasts";
@@ -182,7 +182,7 @@ fn phases(call: &Call, before: &State, after: &State, note: &mut impl FnMut(BbrB
     let ended = (before.cycle_idx, before.cycle_mstamp) != (after.cycle_idx, after.cycle_mstamp);
     let lasted = call.socket.delivered_mstamp.saturating_sub(before.cycle_mstamp);
     let long = lasted > before.min_rtt_us as u64;
-    let unit = fullpipe_cc::bbr::Gain::ONE.q8();
+    let unit = fullpipe_cc::gain::Gain::ONE.q8();
     let (up, down) = (before.pacing_gain > unit, before.pacing_gain < unit);
     let loss = call.rate_sample.losses > 0;
     note(BbrBranch::UpEndsByLoss, ended && up && loss);

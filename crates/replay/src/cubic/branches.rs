@@ -3,8 +3,8 @@
 use crate::coverage::{Coverage, branches};
 use crate::{Call, Hook};
 use fullpipe_cc::controller::CaState;
-use fullpipe_cc::cubic::CubicIncrease;
-use fullpipe_cc::loss_based::{Pacing, Window};
+use fullpipe_cc::controllers::cubic::CubicIncrease;
+use fullpipe_cc::controllers::segment_window::{Pacing, Window};
 
 branches!(CubicBranch {
     BeforeInit "before_init" "a call while the handshake lasts";

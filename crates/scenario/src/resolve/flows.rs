@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use fullpipe_units::{Bytes, Duration, Time};
 
-use super::{Choice, Frame, check_name, default};
+use super::values::{check_name, default};
+use super::{Choice, Frame};
 use crate::bounds;
 use crate::controller::ControllerChoice;
 use crate::document::{

@@ -2,7 +2,7 @@
 
 use fullpipe_units::Duration;
 
-use super::default;
+use super::values::default;
 use crate::bounds::{MAX_KEPT_RTT, MAX_KEPT_RTTVAR, MAX_REORDERING, MAX_WINDOW};
 use crate::document::MetricsDocument;
 use crate::error::ScenarioError;

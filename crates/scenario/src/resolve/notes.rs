@@ -8,13 +8,14 @@ use fullpipe_cc::Config;
 use fullpipe_path::config::{AdmissionUnit, DisciplineConfig, ElementConfig, QueueConfig, Schedule};
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 
-use super::path::mean_rate;
+use super::builder::mean_rate;
 use crate::bounds;
 use crate::document::{Document, FlowDocument, PathDocument, ReverseDocument};
-use crate::elements::{Element, Unit};
+use crate::elements::Element;
 use crate::metrics::{Metric, MetricsSpec};
 use crate::quantity::{Quantity, Said, Size};
 use crate::spec::{EcnUse, FlowSpec, Spec};
+use crate::unit::Unit;
 
 /// Sentences about a scenario: a document, and what it resolved to, one spec for each alternative.
 pub fn notes(document: &Document, alternatives: &[Spec]) -> Vec<String> {

@@ -5,7 +5,7 @@ use fullpipe_path::{Change, ConfigError, rates};
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 
 use super::Spec;
-use crate::error::shortened;
+use crate::key::shortened;
 
 /// Which element a change is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

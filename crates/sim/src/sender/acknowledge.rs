@@ -4,30 +4,13 @@
 use fullpipe_cc::{Ack, CaState, CeMarks, Controller, RateSample, RttSample};
 use fullpipe_units::{Duration, Time};
 
+use super::flags::Flags;
 use super::recovery::Retransmit;
 use super::transmit::Push;
 use super::{Sender, Wire, rack, recovery};
 use crate::clock::Jiffies;
 use crate::packet::{AckKind, Acknowledgement, PAWS_WINDOW_MS, SACK_BLOCKS, stamp_ms, widened};
 use crate::plug;
-
-/// What an ACK did (Linux: `FLAG_*` in `tcp_input.c`).
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Flags {
-    pub(super) una_advanced: bool,
-    pub(super) window_updated: bool,
-    pub(super) data_acked: bool,
-    pub(super) data_sacked: bool,
-    pub(super) retransmitted_acked: bool,
-    pub(super) original_delivered: bool,
-    pub(super) duplicate_reported: bool,
-    pub(super) duplicate_of_probe: bool,
-    /// It echoes congestion marks.
-    pub(super) echoed: bool,
-    pub(super) retransmission_lost: bool,
-    pub(super) maybe_delayed: bool,
-    pub(super) set_timer: bool,
-}
 
 /// RTT evidence in an ACK: send times of the first and last segment never retransmitted.
 #[derive(Clone, Copy, Debug, Default)]

@@ -10,6 +10,7 @@
 //! PRR lives with the controllers (`fullpipe_cc`), because they own the window.
 
 mod acknowledge;
+mod flags;
 mod losses;
 mod marking;
 pub(crate) mod metrics;

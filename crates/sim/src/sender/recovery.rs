@@ -4,7 +4,7 @@ use fullpipe_cc::{CaState, Controller, StateChange, Trigger, Undo};
 use fullpipe_units::Time;
 
 use super::Sender;
-use super::acknowledge::Flags;
+use super::flags::Flags;
 use super::losses::LossRuns;
 use crate::packet::Acknowledgement;
 

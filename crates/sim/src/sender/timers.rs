@@ -3,7 +3,7 @@
 use fullpipe_cc::{CaState, Controller, TailRepair};
 use fullpipe_units::{Duration, Time};
 
-use super::acknowledge::Flags;
+use super::flags::Flags;
 use super::transmit::Push;
 use super::{Sender, Wire};
 use crate::clock::Jiffies;

@@ -1,9 +1,10 @@
 //! The events and limits of BBRv3 as functions of their own, as a program for the kernel would call them.
 #![no_std]
 
+use fullpipe_cc::controllers::{bbr3, bbr3_linux};
 use fullpipe_cc::{
     Ack, CeMarks, Config, Connection, Controller, Discarded, Limits, Lost, RttSample, Sent, StateChange,
-    TailRepair, TransmitStart, Undo, WindowUnused, bbr3, bbr3_linux,
+    TailRepair, TransmitStart, Undo, WindowUnused,
 };
 
 /// The functions of one controller, whose names begin with `prefix`.

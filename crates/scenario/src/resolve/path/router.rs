@@ -2,10 +2,10 @@
 
 use super::sizes::Counted;
 use crate::document::{PathDocument, Router};
-use crate::elements::Unit;
 use crate::error::ScenarioError;
 use crate::quantity::Size;
 use crate::queue;
+use crate::unit::Unit;
 
 /// What the bottleneck and the loss behind it take or drop as one.
 pub(super) fn unit(document: &PathDocument) -> Option<Unit> {

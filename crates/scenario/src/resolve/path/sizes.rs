@@ -4,12 +4,12 @@ use fullpipe_path::ETHERNET_HEADER_BYTES;
 use fullpipe_path::config::QueueConfig;
 use fullpipe_units::{Bytes, Duration, Rate};
 
-use super::Builder;
 use crate::bounds;
-use crate::elements::Unit;
 use crate::error::ScenarioError;
 use crate::quantity::{Quantity, Said, Size};
 use crate::queue;
+use crate::resolve::builder::Builder;
+use crate::unit::Unit;
 
 /// What a queue or a bucket counts of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,78 @@
+//! What this world cannot run.
+
+use fullpipe_scenario::ControllerChoice;
+use fullpipe_scenario::bounds::MAX_MTU;
+use fullpipe_scenario::spec::Spec;
+use fullpipe_units::Duration;
+
+use crate::cc::{self, Own};
+use crate::options::{HEADER_BYTES, STACKS};
+
+/// The smallest payload of UDP that a QUIC path carries (RFC 9000, section 14).
+const LEAST_PAYLOAD: u32 = 1200;
+
+/// What this world cannot do of a scenario: a sentence that says what to change. `None` if it can run it.
+pub fn refuses(spec: &Spec) -> Option<String> {
+    refuses_with(spec, &[])
+}
+
+/// The same, where the program brings controllers of its own.
+pub fn refuses_with(spec: &Spec, own: &[Own]) -> Option<String> {
+    // A scenario's largest MTU leaves less payload than the 65527 bytes that a stack can be told of.
+    let (least, most) = (LEAST_PAYLOAD + HEADER_BYTES, MAX_MTU);
+    if !(least..=most).contains(&spec.mtu_bytes) {
+        return Some(format!(
+            "hosts.mtu: {} bytes; QUIC needs {least} to {most} bytes (RFC 9000, section 14): choose such an MTU",
+            spec.mtu_bytes
+        ));
+    }
+    if spec.hosts.gro_ns != Duration::ZERO {
+        return Some(
+            "hosts.gro: QUIC endpoints take each datagram as it arrives; leave hosts.gro out, or choose another world".into(),
+        );
+    }
+    if spec.hosts.metrics.is_some() {
+        return Some(
+            "hosts.metrics: QUIC connections begin without what earlier TCP connections left; leave it out"
+                .into(),
+        );
+    }
+    if let Err(error) = spec.check_no_program("the world quic") {
+        return Some(error.to_string());
+    }
+    spec.flows.iter().enumerate().find_map(|(index, flow)| {
+        let problem = refuses_controller(&flow.controller, own)?;
+        Some(format!("flows[{index}].controller: {problem}"))
+    })
+}
+
+fn refuses_controller(choice: &ControllerChoice, own: &[Own]) -> Option<String> {
+    if let Some((stack, name)) = choice.stack() {
+        let Some(known) = STACKS.iter().find(|one| one.name == stack) else {
+            let names: Vec<&str> = STACKS.iter().map(|one| one.name).collect();
+            return Some(format!(
+                "{stack} is not a QUIC stack of this world; it has {}",
+                names.join(" and ")
+            ));
+        };
+        let brought = own.iter().filter(|one| one.stack() == stack).map(Own::name);
+        let names: Vec<&str> = known.controllers.iter().map(|one| one.0).chain(brought).collect();
+        return (!names.contains(&name)).then(|| {
+            let names: Vec<String> = names.iter().map(|name| format!("{stack}:{name}")).collect();
+            let names = names.join(", ");
+            if own.is_empty() {
+                // The program is the one that `make quic` builds: most likely another one was meant.
+                return format!(
+                    "{stack} has no controller {name}; choose {names}, or let FULLPIPE_QUIC name a program that has {name}"
+                );
+            }
+            format!("{stack} has no controller {name}; choose {names}")
+        });
+    }
+    let Some(params) = choice.params() else {
+        return Some(format!(
+            "{choice} runs in the simulator only; for a QUIC stack, build it into the program of this world"
+        ));
+    };
+    cc::refuses(params)
+}
