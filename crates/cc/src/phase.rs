@@ -2,7 +2,7 @@
 
 use crate::controller::{CaState, Phase};
 
-/// The gains of a stock kernel's BBRv1, times 256, except for one.
+/// The gains of a stock kernel's BBRv1, times 256.
 pub(crate) mod stock {
     /// Linux: `bbr_high_gain`.
     pub(crate) const HIGH: u32 = 739;
