@@ -1,4 +1,4 @@
-"""No two source files of a crate or of the package need each other, directly or through others.
+"""No two source files of a crate need each other, directly or through others.
 
 An arrow leads from a file to each file whose names its code uses: by `use`, or by a path that begins with
 `crate`, `super`, `self` or a module below it. A name that a file only hands on (`pub use`) leads to the file
@@ -8,7 +8,6 @@ A file and the files in the folder of its name are one module in parts: each may
 alone must have no circle, and no circle may lead through other modules.
 """
 
-import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,27 +18,6 @@ import pytest
 ROOT = Path(__file__).parent.parent
 CRATES = sorted(path.parent.relative_to(ROOT).as_posix() for path in ROOT.glob("*/*/Cargo.toml"))
 CRATES = [crate for crate in CRATES if crate.startswith(("crates/", "quic/"))]
-
-PACKAGE = "python/fullpipe"
-
-# Circles that are left: where, why, and their files.
-KNOWN = [
-    (
-        "python/fullpipe",
-        "an answer calls its own renderers",
-        "advisor/advice.py advisor/drawn.py advisor/printed.py",
-    ),
-    (
-        "python/fullpipe",
-        "a map calls its own page",
-        "advisor/map.py advisor/page.py",
-    ),
-    (
-        "python/fullpipe",
-        "results call their own pages",
-        "conformance/conformity.py conformance/minimal.py conformance/packet_logs.py conformance/pages.py",
-    ),
-]
 
 Module = tuple[str, ...]
 Graph = dict[str, set[str]]
@@ -334,51 +312,14 @@ def knots(graph: Graph) -> set[frozenset[str]]:
 def is_part(file: str, head: str) -> bool:
     """Whether a file is in the folder of another one's name, or that one is the root of all."""
     folder, _, name = head.rpartition("/")
-    if name in ("mod.rs", "__init__.py"):
+    if name == "mod.rs":
         return file.startswith(f"{folder}/") or not folder
     return head in ("lib.rs", "main.rs") or file.startswith(f"{head.removesuffix('.rs')}/")
 
 
-def python_arrows(package: Path) -> Graph:
-    """The arrows between the files of a Python package, also those of functions and types."""
-    files = {}
-    for path in sorted(package.rglob("*.py")):
-        parts = path.relative_to(package.parent).with_suffix("").parts
-        files[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    graph: Graph = {path.relative_to(package).as_posix(): set() for path in files.values()}
-    for path in files.values():
-        own = path.relative_to(package).as_posix()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            names = []
-            if isinstance(node, ast.ImportFrom) and node.module:
-                # A module of a package, or a name that a module defines.
-                names = [f"{node.module}.{one.name}" for one in node.names]
-                names = [
-                    one if one in files else node.module for one in names if not one.endswith("._native")
-                ]
-            elif isinstance(node, ast.Import):
-                names = [one.name for one in node.names]
-            found = {files[one].relative_to(package).as_posix() for one in names if one in files}
-            graph[own] |= found - {own}
-    return graph
-
-
-def circles_of(part: str) -> list[list[str]]:
-    """The circles of a crate, or of the Python package."""
-    folder = ROOT / part
-    return circles(python_arrows(folder) if part == PACKAGE else Crate.of(folder).arrows())
-
-
-@pytest.mark.parametrize("part", [*CRATES, PACKAGE])
-def test_only_the_known_circles_are_left(part: str) -> None:
-    known = [sorted(files.split()) for where, _, files in KNOWN if where == part]
-    assert circles_of(part) == sorted(known), (
-        "new circles, or known ones that are open and must leave the list"
-    )
-
-
-def test_known_circles_are_in_parts_that_exist() -> None:
-    assert {where for where, _, _ in KNOWN} <= {*CRATES, PACKAGE}
+@pytest.mark.parametrize("crate", CRATES)
+def test_no_two_files_need_each_other(crate: str) -> None:
+    assert not circles(Crate.of(ROOT / crate).arrows())
 
 
 def made_up(folder: Path, files: dict[str, str]) -> list[list[str]]:
@@ -486,13 +427,3 @@ TWO = "pub mod a;\npub mod b;\n"
 )
 def test_a_made_up_circle_is_found(tmp_path: Path, files: dict[str, str], expected: list[str] | None) -> None:
     assert made_up(tmp_path, files) == ([expected] if expected else [])
-
-
-def test_a_made_up_circle_in_python_is_found(tmp_path: Path) -> None:
-    package = tmp_path / "made"
-    (package / "room").mkdir(parents=True)
-    (package / "__init__.py").write_text("from made.room import b\n", encoding="utf-8")
-    (package / "room" / "__init__.py").write_text("", encoding="utf-8")
-    (package / "room" / "a.py").write_text("from made.room.b import B\n", encoding="utf-8")
-    (package / "room" / "b.py").write_text("def f():\n    from made.room import a\n", encoding="utf-8")
-    assert circles(python_arrows(package)) == [["room/a.py", "room/b.py"]]

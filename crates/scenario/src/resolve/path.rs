@@ -10,7 +10,7 @@ mod sizes;
 
 use super::builder::Builder;
 use super::files::Files;
-use super::values::{default, delay, deliveries, probability, rate};
+use super::values::{default, delay, probability, rate};
 use crate::bounds;
 use crate::document::{PathDocument, ReverseDocument};
 use crate::elements::Element;

@@ -84,22 +84,3 @@ pub(crate) fn probability(
 ) -> Result<Probability, ScenarioError> {
     required(field, said)?.read(field)
 }
-
-/// The file of a delivery trace, with the key that names it: `deliveries`, or its former name `trace`.
-pub(crate) fn deliveries<'a>(
-    table: &str,
-    deliveries: &'a Option<String>,
-    trace: &'a Option<String>,
-) -> Result<Option<(String, &'a str)>, ScenarioError> {
-    let at = |key: &str| format!("{table}.{key}");
-    match (deliveries, trace) {
-        (Some(_), Some(trace)) => {
-            Err(ScenarioError::new(&at("trace"), trace, "is given together with deliveries")
-                .expected("one of the two, which mean the same")
-                .fix("remove trace"))
-        }
-        (Some(file), None) => Ok(Some((at("deliveries"), file))),
-        (None, Some(file)) => Ok(Some((at("trace"), file))),
-        (None, None) => Ok(None),
-    }
-}
