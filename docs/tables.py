@@ -1,0 +1,61 @@
+"""Makes the tables in the documentation from the evidence in `results/`: `make docs`.
+
+    python docs/tables.py
+
+Each table stands between two lines of its page, `<!-- name:begin -->` and `<!-- name:end -->`, and is
+replaced as a whole; what is there is not read.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from fullpipe import evidence, files
+from fullpipe.advisor import nearest_cells
+from fullpipe.agreement.grid import lines
+from fullpipe.report.grid import write
+
+ROOT = Path(__file__).resolve().parent.parent
+# The pages with tables of grids.
+GRIDS = {"agreement": "fidelity.md", "queues": "queues.md", "quic": "quic.md", "router": "router.md"}
+
+
+def tables(results: Path) -> dict[tuple[str, str], str]:
+    """Each table by its page and its name there."""
+    return agreement(evidence.read(results / "agreement.jsonl"), evidence.builds(results))
+
+
+def agreement(found: list[evidence.Line], builds: Mapping[str, str]) -> dict[tuple[str, str], str]:
+    """The tables of grids: those of other hosts than ideal ones have a name with these."""
+    made = {}
+    for whole in lines.wholes(found):
+        key = whole.line["key"]
+        if key["grid"] in GRIDS:
+            name = "agreement" if key["hosts"] == "ideal" else f"agreement-{key['hosts']}"
+            older = evidence.older_sentence(whole.cells, "cell", builds)
+            made[GRIDS[key["grid"]], name] = write.markdown(whole, older)
+    return made
+
+
+def written(results: Path) -> dict[Path, str]:
+    """Every file that is made of evidence, with its text of now."""
+    pages: dict[Path, str] = {}
+    for (page, name), table in tables(results).items():
+        path = ROOT / "docs" / page
+        text = pages.get(path) or path.read_text(encoding="utf-8")
+        begin, end = f"<!-- {name}:begin -->\n", f"<!-- {name}:end -->\n"
+        before, (_, after) = text.partition(begin)[0], text.partition(begin)[2].split(end)
+        pages[path] = f"{before}{begin}{table}{end}{after}"
+    cells = nearest_cells.of(evidence.read(results / "agreement.jsonl"))
+    return pages | {nearest_cells.FILE: nearest_cells.text(cells)}
+
+
+def main() -> None:
+    """Writes what has changed, and says it."""
+    for path, text in written(ROOT / "results").items():
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            files.write_named(path, text.encode())
+            print(path.relative_to(ROOT))
+
+
+if __name__ == "__main__":
+    main()
