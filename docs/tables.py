@@ -6,6 +6,8 @@ Each table stands between two lines of its page, `<!-- name:begin -->` and `<!--
 replaced as a whole; what is there is not read.
 """
 
+import importlib
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,13 +17,23 @@ from fullpipe.agreement.grid import lines
 from fullpipe.report.grid import write
 
 ROOT = Path(__file__).resolve().parent.parent
+# The scripts of bench know their own tables.
+sys.path.insert(0, str(ROOT / "bench"))
+router = importlib.import_module("router")
+
 # The pages with tables of grids.
 GRIDS = {"agreement": "fidelity.md", "queues": "queues.md", "quic": "quic.md", "router": "router.md"}
 
 
 def tables(results: Path) -> dict[tuple[str, str], str]:
     """Each table by its page and its name there."""
-    return agreement(evidence.read(results / "agreement.jsonl"), evidence.builds(results))
+    builds = evidence.builds(results)
+    lines_of = {name: evidence.read(results / f"{name}.jsonl") for name in ("agreement", "router")}
+    older = evidence.older_sentence(lines_of["router"], "controller", builds)
+    return {
+        **agreement(lines_of["agreement"], builds),
+        ("router.md", "bursts"): router.table(lines_of["router"], older),
+    }
 
 
 def agreement(found: list[evidence.Line], builds: Mapping[str, str]) -> dict[tuple[str, str], str]:
