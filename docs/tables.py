@@ -19,18 +19,26 @@ from fullpipe.report.grid import write
 ROOT = Path(__file__).resolve().parent.parent
 # The scripts of bench know their own tables.
 sys.path.insert(0, str(ROOT / "bench"))
-router = importlib.import_module("router")
+router, quic_conform = map(importlib.import_module, ("router", "quic_conform"))
 
 # The pages with tables of grids.
 GRIDS = {"agreement": "fidelity.md", "queues": "queues.md", "quic": "quic.md", "router": "router.md"}
+
+FILES = ("agreement", "conformance", "router")
 
 
 def tables(results: Path) -> dict[tuple[str, str], str]:
     """Each table by its page and its name there."""
     builds = evidence.builds(results)
-    lines_of = {name: evidence.read(results / f"{name}.jsonl") for name in ("agreement", "router")}
+    lines_of = {
+        name: evidence.read(results / f"{name}.jsonl") for name in ("agreement", "conformance", "router")
+    }
     older = evidence.older_sentence(lines_of["router"], "controller", builds)
+    over_quic = [one for one in lines_of["conformance"] if one["key"]["world"] == quic_conform.WORLD]
+    short, cases = quic_conform.tables(over_quic, evidence.older_sentence(over_quic, "subject", builds))
     return {
+        ("quic.md", "quic-conform-short"): short,
+        ("quic.md", "quic-conform"): cases,
         **agreement(lines_of["agreement"], builds),
         ("router.md", "bursts"): router.table(lines_of["router"], older),
     }

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import fullpipe._native as _native
 from fullpipe import files, reading
 from fullpipe.errors import OutputError, mistake
-from fullpipe.text import counted, joined
+from fullpipe.text import joined
 
 Line: TypeAlias = dict[str, Any]
 
@@ -136,11 +136,11 @@ def older(line: Mapping[str, Any], today: Mapping[str, str]) -> bool:
 
 
 def older_sentence(lines: Sequence[Mapping[str, Any]], name: str, today: Mapping[str, str]) -> str:
-    """Which rows of a table are older than today's code; empty if none is. `name` is a part of their keys."""
+    """What of a table is older than today's code; empty if nothing is. `name` is a part of the keys."""
     old = [str(line["key"][name]) for line in lines if older(line, today)]
     if not old:
         return ""
-    which = f"all {counted(len(old), 'row')}" if len(old) == len(lines) else joined(old)
+    which = "the whole table" if len(old) == len(lines) else joined(list(dict.fromkeys(old)))
     return f"Older than the code of today: {which}."
 
 
