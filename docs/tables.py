@@ -19,7 +19,9 @@ from fullpipe.report.grid import write
 ROOT = Path(__file__).resolve().parent.parent
 # The scripts of bench know their own tables.
 sys.path.insert(0, str(ROOT / "bench"))
-router, quic_conform = map(importlib.import_module, ("router", "quic_conform"))
+router, quic_conform, programs_conform = map(
+    importlib.import_module, ("router", "quic_conform", "programs_conform")
+)
 
 # The pages with tables of grids.
 GRIDS = {"agreement": "fidelity.md", "queues": "queues.md", "quic": "quic.md", "router": "router.md"}
@@ -35,10 +37,14 @@ def tables(results: Path) -> dict[tuple[str, str], str]:
     }
     older = evidence.older_sentence(lines_of["router"], "controller", builds)
     over_quic = [one for one in lines_of["conformance"] if one["key"]["world"] == quic_conform.WORLD]
+    programs = [one for one in lines_of["conformance"] if one["key"]["world"] == programs_conform.WORLD]
     short, cases = quic_conform.tables(over_quic, evidence.older_sentence(over_quic, "subject", builds))
     return {
         ("quic.md", "quic-conform-short"): short,
         ("quic.md", "quic-conform"): cases,
+        ("programs-conform.md", "programs"): programs_conform.table(
+            programs, evidence.older_sentence(programs, "subject", builds)
+        ),
         **agreement(lines_of["agreement"], builds),
         ("router.md", "bursts"): router.table(lines_of["router"], older),
     }

@@ -80,7 +80,6 @@ def test_every_table_of_the_pages_is_made(tables: ModuleType) -> None:
 
 # Tables that commands still put into their pages.
 NOT_YET = {
-    ("programs-conform.md", "programs"),
     ("advisor/kernel.md", "advice"),
 }
 
