@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from fullpipe import evidence, files
-from fullpipe.advisor import nearest_cells
+from fullpipe.advisor import kernel_check, kernel_lines, nearest_cells
 from fullpipe.agreement.grid import lines
 from fullpipe.report.grid import write
 
@@ -26,17 +26,18 @@ router, quic_conform, programs_conform = map(
 # The pages with tables of grids.
 GRIDS = {"agreement": "fidelity.md", "queues": "queues.md", "quic": "quic.md", "router": "router.md"}
 
-FILES = ("agreement", "conformance", "router")
+FILES = ("advice", "agreement", "conformance", "router")
 
 
 def tables(results: Path) -> dict[tuple[str, str], str]:
     """Each table by its page and its name there."""
     builds = evidence.builds(results)
-    lines_of = {
-        name: evidence.read(results / f"{name}.jsonl") for name in ("agreement", "conformance", "router")
-    }
+    lines_of = {name: evidence.read(results / f"{name}.jsonl") for name in FILES}
     older = evidence.older_sentence(lines_of["router"], "controller", builds)
     over_quic = [one for one in lines_of["conformance"] if one["key"]["world"] == quic_conform.WORLD]
+    # Those of the paths that the command has without --seed.
+    advice = [one for one in lines_of["advice"] if one["key"]["set"] == f"seed {kernel_check.SEED}"]
+    advice.sort(key=lambda one: int(one["key"]["number"]))
     programs = [one for one in lines_of["conformance"] if one["key"]["world"] == programs_conform.WORLD]
     short, cases = quic_conform.tables(over_quic, evidence.older_sentence(over_quic, "subject", builds))
     return {
@@ -45,6 +46,9 @@ def tables(results: Path) -> dict[tuple[str, str], str]:
         ("programs-conform.md", "programs"): programs_conform.table(
             programs, evidence.older_sentence(programs, "subject", builds)
         ),
+        ("advisor/kernel.md", "advice"): kernel_lines.shown(
+            advice, evidence.older_sentence(advice, "number", builds)
+        ).to_markdown(),
         **agreement(lines_of["agreement"], builds),
         ("router.md", "bursts"): router.table(lines_of["router"], older),
     }
