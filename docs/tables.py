@@ -15,6 +15,7 @@ from fullpipe import evidence, files
 from fullpipe.advisor import kernel_check, kernel_lines, nearest_cells
 from fullpipe.agreement.grid import lines
 from fullpipe.report.grid import write
+from fullpipe_studies import catalogue, command, document, gallery
 
 ROOT = Path(__file__).resolve().parent.parent
 # The scripts of bench know their own tables.
@@ -66,6 +67,18 @@ def agreement(found: list[evidence.Line], builds: Mapping[str, str]) -> dict[tup
     return made
 
 
+def claims(results: Path) -> dict[Path, str]:
+    """The verdicts on the papers' claims, and their figures."""
+    table, figures = ROOT / "docs" / "claims.md", ROOT / "docs" / "gallery.md"
+    former = document.former(evidence.read(results / "claims.jsonl"), evidence.builds(results))
+    rows = command.rows(None, ran=False)
+    shown = document.lines(rows, former)
+    return {
+        table: document.markdown(rows, former, figures.name),
+        figures: gallery.markdown(figures, shown, catalogue.papers(), former, table.name),
+    }
+
+
 def written(results: Path) -> dict[Path, str]:
     """Every file that is made of evidence, with its text of now."""
     pages: dict[Path, str] = {}
@@ -75,6 +88,7 @@ def written(results: Path) -> dict[Path, str]:
         begin, end = f"<!-- {name}:begin -->\n", f"<!-- {name}:end -->\n"
         before, (_, after) = text.partition(begin)[0], text.partition(begin)[2].split(end)
         pages[path] = f"{before}{begin}{table}{end}{after}"
+    pages |= claims(results)
     cells = nearest_cells.of(evidence.read(results / "agreement.jsonl"))
     return pages | {nearest_cells.FILE: nearest_cells.text(cells)}
 

@@ -66,8 +66,6 @@ COMMANDS = {
     "deliveries": ("deliveries", "--mean", "10 Mbit/s", "--out", "new.trace"),
     "flows": ("flows", "--synthetic", "--flows", "20", "--out", "new.parquet"),
     "study run": ("study", "run", "queue16.fig4", "--quick", "--seeds", "1", "--out", "new"),
-    "study claims --write": ("study", "claims", "--write", "new.md"),
-    "study claims --gallery": ("study", "claims", "--gallery", "new.md"),
 }
 
 
@@ -206,8 +204,6 @@ def test_every_parameter_that_is_a_path_is_read_alike() -> None:
     ("arguments", "option"),
     [
         (("compare", "reno", *SHORT, "--out"), "--out"),
-        (("study", "claims", "--write"), "--write"),
-        (("study", "claims", "--gallery"), "--gallery"),
         (("agree", "--grid"), "--grid"),
         (("shell", "--rtt", "1 ms", "--deliveries"), "--deliveries"),
         (("deliveries", "--mean", "1mbit", "--out"), "--out"),
@@ -239,9 +235,6 @@ def test_a_tilde_is_the_home_folder(here: Path, monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("study", "claims", "--write", "none/x.md"), "its folder does not exist"),
-        (("study", "claims", "--gallery", "."), "it is a folder"),
-        (("study", "claims", "--gallery", "gallery"), 'e.g. "gallery.md"'),
         (("study", "run", "queue16.fig4", "--out", "x" * 256), "over 255 bytes"),
         (("deliveries", "--mean", "1mbit", "--out", "x" * 256), "over 255 bytes"),
         (("run", "one.toml", "--out", "one.toml/x"), "one.toml is a file"),
