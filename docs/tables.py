@@ -15,6 +15,7 @@ from fullpipe import evidence, files
 from fullpipe.advisor import kernel_check, kernel_lines, nearest_cells
 from fullpipe.agreement.grid import lines
 from fullpipe.report.grid import write
+from fullpipe.runs.worlds import registry
 from fullpipe_studies import catalogue, command, document, gallery
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -93,8 +94,22 @@ def written(results: Path) -> dict[Path, str]:
     return pages | {nearest_cells.FILE: nearest_cells.text(cells)}
 
 
+def renew(results: Path) -> None:
+    """Notes the code of today of each world that some line is of: tables say which lines are older.
+
+    A world that is not here, as `quic` without its program, keeps what was noted before.
+    """
+    lines_of = (evidence.read(results / f"{name}.jsonl") for name in (*FILES, "claims"))
+    needed = {world for found in lines_of for line in found for world in line["made"]["fingerprint"]}
+    here = sorted(needed - set(registry.optional(there=False)))
+    if here:
+        today = [{"key": {"world": name}, "build": registry.named(name).build()} for name in here]
+        evidence.replace(results / evidence.BUILDS, today)
+
+
 def main() -> None:
     """Writes what has changed, and says it."""
+    renew(ROOT / "results")
     for path, text in written(ROOT / "results").items():
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             files.write_named(path, text.encode())

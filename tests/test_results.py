@@ -13,6 +13,7 @@ import pytest
 import fullpipe as fp
 from fullpipe import evidence, files
 from fullpipe.errors import OutputError
+from fullpipe.runs.worlds import registry
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "results"
@@ -67,6 +68,20 @@ def test_a_changed_line_changes_its_page(tables: ModuleType, tmp_path: Path) -> 
         if path.read_text(encoding="utf-8") != text
     }
     assert changed == {"router.md"}
+
+
+def test_lines_of_the_code_of_today_are_not_older(tables: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "schema").symlink_to(RESULTS / "schema")
+    build = registry.named("sim").build()
+    line = evidence.read(RESULTS / "router.jsonl")[0]
+    for fingerprint, older in (({"sim": build}, False), ({"sim": "other"}, True), ({}, True)):
+        (tmp_path / evidence.BUILDS).unlink(missing_ok=True)
+        now = {**line, "made": {**line["made"], "fingerprint": fingerprint}}
+        evidence.replace(tmp_path / "router.jsonl", [now])
+        tables.renew(tmp_path)
+        builds = evidence.builds(tmp_path)
+        assert builds == ({"sim": build} if fingerprint else {})
+        assert evidence.older(now, builds) is older
 
 
 def test_every_table_of_the_pages_is_made(tables: ModuleType) -> None:
