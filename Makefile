@@ -3,6 +3,7 @@
 #   make demo      runs BBR and CUBIC on one path, simulated and over this machine's own TCP; the report is in out/demo
 #   make test      checks formats, lints and types, and runs the tests of both languages
 #   make lint      checks formats, lints and types only
+#   make docs      makes the tables of the documentation from the evidence in results/
 #   make lab       builds the lab, the page that simulates in the browser, so that `fullpipe lab` opens it; needs node and npm,
 #                  and Rust's library for wasm32: rustup's, or Debian's (apt install rustc-web cargo-web rust-web-src lld-19)
 #   make test-lab  checks the lab: lints, types, unit tests, that its numbers are those of the command line, and the page in
@@ -56,7 +57,7 @@ BEGUN = @echo "== $@ ($$(date -u +%H:%M:%S))"
 # Makes cargo and pip build for the same interpreter, and puts maturin on the path.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help demo test lint lint-rust lint-python lint-citations test-rust test-no-std test-bpf test-python lab lab-engine lab-site \
+.PHONY: help demo docs test lint lint-rust lint-python lint-citations test-rust test-no-std test-bpf test-python lab lab-engine lab-site \
 	lab-installed test-lab bench-lab quic test-quic mistakes differential package lock bench clean
 
 help:
@@ -89,6 +90,10 @@ lint-python: $(DEV)
 # Every requirement of BBRv3's draft is cited where it is implemented and where it is tested.
 lint-citations: $(TOOLS)
 	$(BIN)/python tests/citations/citations.py check
+
+# The tables of the documentation, from the evidence in results/.
+docs: $(DEV)
+	$(BIN)/python docs/tables.py
 
 # In the dev profile, for its overflow checks and debug assertions.
 test-rust: $(TOOLS)

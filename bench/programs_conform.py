@@ -1,6 +1,6 @@
 """Which programs of others pass the cases that are judged from outside? For docs/programs-conform.md.
 
-    .venv/bin/python bench/programs_conform.py [--only NAME] [--out FOLDER] [--write PAGE]
+    .venv/bin/python bench/programs_conform.py [--only NAME] [--out FOLDER] [--record]
 
 Each program sends over the kernel world's path: iperf3 over Linux's own controllers, ngtcp2's server with
 each of its own, quic-go with its own. Needs root, iperf3, ngtcp2's example client and server (Debian:
@@ -26,7 +26,8 @@ from pathlib import Path
 from typing import Any
 
 import fullpipe._native as _native
-from fullpipe import files
+from fullpipe import evidence, files
+from fullpipe.conformance.case import Case, Criterion
 from fullpipe.conformance.conformity import Conformity
 from fullpipe.conformance.programs import registry
 from fullpipe.conformance.programs.run import conform_program
@@ -36,10 +37,11 @@ from fullpipe.conformance.results import (
     NOT_JUDGED,
     PASS,
 )
-from fullpipe.report.markers import Markers
 from fullpipe.runs import machine
+from fullpipe.runs.worlds import registry as worlds
 
-MARKERS = Markers("programs")
+FILE = Path(__file__).resolve().parent.parent / "results" / "conformance.jsonl"
+WORLD = "kernel"
 QUIC_GO = Path(__file__).resolve().parent / "programs" / "quic-go"
 # Longer than the longest case.
 SECONDS = 40
@@ -103,10 +105,10 @@ def programs(folder: Path) -> list[Program]:
 
 
 def main() -> None:
-    """Runs what is missing, and prints or writes the table."""
+    """Runs what is missing, prints the table, and records what it is made of."""
     said = options().parse_args()
-    if said.write is not None:
-        MARKERS.check(said.write)
+    if said.record:
+        evidence.read(FILE)  # A file that cannot be used is an error now.
     folder: Path = said.out.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     every = programs(folder)
@@ -123,10 +125,15 @@ def main() -> None:
         found = measure(one, folder / one.name, said.repetitions, said.at_once)
         print(f"{one.name}: {found.summary}", flush=True)
         results[one.name] = read(folder / one.name)
-    text = table([one for one in every if one.name in results], results, folder, made_here=said.made_here)
-    print(text)
-    if said.write is not None:
-        MARKERS.put(text, said.write)
+    made = [
+        line
+        for one in every
+        if one.name in results
+        for line in lines(one, results[one.name], folder, made_here=said.made_here)
+    ]
+    print(table(made))
+    if said.record:
+        evidence.replace(FILE, made)
 
 
 def options() -> argparse.ArgumentParser:
@@ -143,7 +150,7 @@ def options() -> argparse.ArgumentParser:
         action="store_true",
         help="results that do not say where they were measured are of this Fullpipe on this machine",
     )
-    parser.add_argument("--write", type=Path, default=None, metavar="PAGE", help="the page with the table")
+    parser.add_argument("--record", action="store_true", help="put the results into results/")
     return parser
 
 
@@ -261,44 +268,105 @@ def version(program: Program) -> str:
 MARKS = {PASS: "pass", FAIL: "**fail**", NOT_APPLICABLE: "–", NOT_JUDGED: "not judged"}
 
 
-def table(
-    shown: Sequence[Program], results: Mapping[str, Kept], folder: Path, *, made_here: bool = False
-) -> str:
-    """The programs, who passes what, and what failed and why, as Markdown.
+def lines(program: Program, kept: Kept, folder: Path, *, made_here: bool = False) -> list[evidence.Line]:
+    """The evidence of a program: a line about it, and one for each case.
 
-    `made_here`: results that do not say where they were measured are of this machine.
+    `made_here`: a result that does not say where it was measured is of this machine.
     """
-    lines = [*measured_with(shown, results, made_here=made_here), ""]
-    lines += ["| program | version | judged as | passes | load average a core | sender | client | server |"]
-    lines += ["|---|---|---|---|---|---|---|---|"]
-    for one in shown:
-        kept = results[one.name]
-        marks = [case["verdict"] for case in kept.cases.values()]
-        applicable = len(marks) - marks.count(NOT_APPLICABLE)
-        commands = (f"`{text.replace(f'{folder}/', '')}`" for text in (one.client, one.server))
-        lines.append(
-            f"| {one.says} | {kept.version} | {one.like} | "
-            f"{marks.count(PASS)} of {applicable} | {load(kept)} | {one.sender} | "
-            f"{' | '.join(commands)} |"
+    # What is in the folder may be of another day, with another Fullpipe.
+    made = evidence.made("bench/programs_conform.py", {WORLD: worlds.named(WORLD).build()}, [])
+    about = {
+        "says": program.says,
+        "version": kept.version,
+        "like": program.like,
+        "sender": program.sender,
+        "client": program.client.replace(f"{folder}/", ""),
+        "server": program.server.replace(f"{folder}/", ""),
+        "load_a_core": kept.load_a_core,
+        "machine": kept.machine or (here() if made_here else None),
+    }
+    if about["machine"] != here():
+        made |= {"at": None, "fingerprint": {}}
+
+    def key(case: str | None) -> dict[str, str | None]:
+        return {"case": case, "subject": program.name, "world": WORLD}
+
+    found: list[evidence.Line] = [{"key": key(None), "made": made, "program": about}]
+    for name, case in kept.cases.items():
+        verdict = case["verdict"]
+        found.append(
+            {
+                "key": key(name),
+                "made": made,
+                "outcome": verdict if verdict in (NOT_APPLICABLE, NOT_JUDGED) else "judged",
+                "reason": case["reason"],
+                "criteria": [
+                    {
+                        **{part: one[part] for part in ("says", "unit", "low", "high", "values")},
+                        "value": one["measured"],
+                    }
+                    for one in case["criteria"]
+                ],
+            }
         )
-    names = [one.name for one in shown]
-    lines += ["", f"| case | criterion | {' | '.join(names)} |", f"|---|---|{'---|' * len(names)}"]
+    return found
+
+
+def table(made: Sequence[evidence.Line], older: str = "") -> str:
+    """The programs, who passes what, and what failed and why, as Markdown."""
+    mine = [one for one in made if one["key"]["world"] == WORLD]
+    shown = {one["key"]["subject"]: one["program"] for one in mine if one["key"]["case"] is None}
+    known = [one.name for one in programs(Path())]
+    names = [one for one in known if one in shown]
+    cases = {(one["key"]["subject"], one["key"]["case"]): one for one in mine}
+    text = [*measured_with({name: shown[name]["machine"] for name in names}), ""]
+    text += [older, ""] if older else []
+    text += ["| program | version | judged as | passes | load average a core | sender | client | server |"]
+    text += ["|---|---|---|---|---|---|---|---|"]
+    for name in names:
+        about = shown[name]
+        marks = [verdict(cases[name, case.name]) for case in registry.every() if (name, case.name) in cases]
+        applicable = len(marks) - marks.count(NOT_APPLICABLE)
+        load = "unknown" if about["load_a_core"] is None else f"{about['load_a_core']:g}"
+        text.append(
+            f"| {about['says']} | {about['version']} | {about['like']} | "
+            f"{marks.count(PASS)} of {applicable} | {load} | {about['sender']} | "
+            f"`{about['client']}` | `{about['server']}` |"
+        )
+    text += ["", f"| case | criterion | {' | '.join(names)} |", f"|---|---|{'---|' * len(names)}"]
     for case in registry.every():
-        found = [results[name].cases[case.name] for name in names]
-        main = next((one["criteria"][0] for one in found if one["criteria"]), None)
+        found = [cases.get((name, case.name)) for name in names]
+        main = next((one["criteria"][0] for one in found if one is not None and one["criteria"]), None)
         named = f"{main['says']}: {bounds(main)}" if main is not None else ""
-        cells = " | ".join(cell(one, main) for one in found)
-        lines.append(f"| `{case.name.removeprefix('outside.')}` | {named} | {cells} |")
-    lines += ["", *failures(shown, results)]
-    return "\n".join([*lines, ""])
+        cells = " | ".join("not played" if one is None else cell(one, main) for one in found)
+        text.append(f"| `{case.name.removeprefix('outside.')}` | {named} | {cells} |")
+    ordered = [
+        (name, case, cases[name, case.name])
+        for name in names
+        for case in registry.every()
+        if (name, case.name) in cases
+    ]
+    text += ["", *failures(ordered)]
+    return "\n".join([*text, ""])
 
 
-def measured_with(shown: Sequence[Program], results: Mapping[str, Kept], *, made_here: bool) -> list[str]:
-    """With what the results were measured: a sentence, or a line for each machine or version."""
+def verdict(line: evidence.Line) -> str:
+    """It follows from the measured values."""
+    if line["outcome"] != "judged":
+        return str(line["outcome"])
+    return PASS if all(map(met, line["criteria"])) else FAIL
+
+
+def met(criterion: Mapping[str, Any]) -> bool:
+    """Whether the value is in the range."""
+    return Criterion("", criterion["says"], criterion["low"], criterion["high"]).met(criterion["value"])
+
+
+def measured_with(machines: Mapping[str, str | None]) -> list[str]:
+    """With what programs were measured: a sentence, or a line for each machine or version."""
     by_machine: dict[str | None, list[str]] = {}
-    for one in shown:
-        machine_of = results[one.name].machine or (here() if made_here else None)
-        by_machine.setdefault(machine_of, []).append(one.name)
+    for name, machine_of in machines.items():
+        by_machine.setdefault(machine_of, []).append(name)
     said = {
         (f"Measured with {told}" if told is not None else "With what and where was not noted"): names
         for told, names in by_machine.items()
@@ -308,48 +376,35 @@ def measured_with(shown: Sequence[Program], results: Mapping[str, Kept], *, made
     return [f"* {text}: {', '.join(names)}." for text, names in said.items()]
 
 
-def load(result: Kept) -> str:
-    """The load average of a core before the first run."""
-    return "unknown" if result.load_a_core is None else f"{result.load_a_core:g}"
-
-
-def cell(case: Mapping[str, Any], main: Mapping[str, Any] | None) -> str:
+def cell(line: evidence.Line, main: Mapping[str, Any] | None) -> str:
     """A verdict, and the value of the criterion that decides it, which is named if it is not the main one."""
-    mark = MARKS[case["verdict"]]
-    told = decisive(case)
+    mark = MARKS[verdict(line)]
+    told = next(iter([*(one for one in line["criteria"] if not met(one)), *line["criteria"]]), None)
     if told is None:
         return mark
     other = f" ({told['says']})" if main is not None and told["says"] != main["says"] else ""
     return f"{mark}, {value(told)}{other}"
 
 
-def decisive(case: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The first criterion that is not met, or the first."""
-    every: list[Mapping[str, Any]] = case["criteria"]
-    return next(iter([*(one for one in every if not one["met"]), *every]), None)
-
-
 def value(told: Mapping[str, Any]) -> str:
     """A measured value with its unit."""
-    return "never" if told["measured"] is None else f"{told['measured']:.3g} {told['unit']}".strip()
+    return "never" if told["value"] is None else f"{told['value']:.3g} {told['unit']}".strip()
 
 
-def failures(shown: Sequence[Program], results: Mapping[str, Kept]) -> list[str]:
+def failures(played: Sequence[tuple[str, Case, evidence.Line]]) -> list[str]:
     """A line for each criterion that is not met, and for each case without a verdict."""
-    lines = []
-    for one in shown:
-        for case in results[one.name].cases.values():
-            if case["verdict"] == NOT_JUDGED:
-                lines.append(f"* {one.name}, `{case['name']}`: not judged: {case['reason']}.")
-            for told in case["criteria"]:
-                if told["met"]:
-                    continue
+    text = []
+    for name, case, line in played:
+        if line["outcome"] == NOT_JUDGED:
+            text.append(f"* {name}, `{case.name}`: not judged: {line['reason']}.")
+        for told in line["criteria"]:
+            if not met(told):
                 reached = [f"{of:.3g}" if of is not None else "never" for of in told["values"]]
-                lines.append(
-                    f"* {one.name}, `{case['name']}`: {told['says']}: {value(told)}, of the repetitions "
-                    f"{', '.join(reached)}; wanted {bounds(told)} ({case['source']})."
+                text.append(
+                    f"* {name}, `{case.name}`: {told['says']}: {value(told)}, of the repetitions "
+                    f"{', '.join(reached)}; wanted {bounds(told)} ({case.source})."
                 )
-    return lines or ["All applicable cases pass."]
+    return text or ["All applicable cases pass."]
 
 
 def bounds(told: Mapping[str, Any]) -> str:

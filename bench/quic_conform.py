@@ -1,32 +1,35 @@
 """Which cases of `fullpipe conform` each controller passes over real QUIC.
 
-    make quic && .venv/bin/python bench/quic_conform.py --write docs/quic.md --failures docs/quic
+    make quic && .venv/bin/python bench/quic_conform.py --record --failures docs/quic
 
 plays the cases in the world quic and prints tables: a short one of what a few controllers do on four paths,
-and a row for each case, with the measured value of its decisive criterion. `--write` puts them into a
-document, each between two lines. `--failures` writes a scenario for each case that a controller fails, and
-not by design, as a file that `fullpipe run` takes; `--qlog` writes a qlog of each.
+and a row for each case, with the measured value of its decisive criterion. `--record` puts the results into
+results/conformance.jsonl, from which `make docs` makes the tables. `--failures` writes a scenario for each
+case that a controller fails, and not by design, as a file that `fullpipe run` takes; `--qlog` writes a qlog
+of each.
 """
 
 import argparse
-import os
+import math
 import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import fullpipe as fp
-from fullpipe import files
+from fullpipe import evidence, files
 from fullpipe.conformance import minimal, packet_logs
-from fullpipe.conformance.case import Criterion
+from fullpipe.conformance import registry as every
+from fullpipe.conformance.case import Case, Criterion
 from fullpipe.conformance.conformity import Conformity
 from fullpipe.conformance.results import (
     FAIL,
     NOT_APPLICABLE,
+    NOT_JUDGED,
     PASS,
+    Check,
     Result,
 )
-from fullpipe.report.markers import Markers
 from fullpipe.runs.worlds import registry
 from fullpipe.runs.worlds.logs import Logs
 from fullpipe.text import joined
@@ -35,10 +38,11 @@ CONTROLLERS = (
     *("bbr3", "bbr1", "newreno", "cubic9438", "cubic", "copa"),
     *("noq:bbr3", "noq:cubic", "noq:newreno", "quinn:bbr", "quinn:cubic", "quinn:newreno"),
 )
-MARKERS = Markers("quic-conform")
+RESULTS = Path(__file__).resolve().parent.parent / "results"
+FILE = RESULTS / "conformance.jsonl"
+WORLD = "quic"
 # The short table: its rows, and its columns after the first two. A column is a case, a criterion of it, and
 # how the head of the column names both.
-SHORT_MARKERS = Markers("quic-conform-short")
 SHORT = ("noq:bbr3", "noq:cubic", "quinn:bbr", "quinn:cubic", "bbr3", "bbr1", "cubic9438")
 COLUMNS = (
     ("clean-path", "rate", "clean path", "share of the rate"),
@@ -60,29 +64,28 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("controllers", nargs="*", default=CONTROLLERS)
     parser.add_argument("--case", action="append", help="only this case; may be repeated")
-    parser.add_argument("--write", type=Path, help="a document with the marker lines of both tables")
+    parser.add_argument(
+        "--record", action="store_true", help="put the results into results/conformance.jsonl"
+    )
     parser.add_argument("--failures", type=Path, help="a folder for scenarios of failures")
     parser.add_argument("--qlog", type=Path, help="a folder for qlogs of failures; may be the same")
     asked = parser.parse_args()
     Logs.of(asked.qlog, None)  # A folder that cannot be written into is an error now.
-    if asked.write is not None:
-        SHORT_MARKERS.check(asked.write)
-        MARKERS.check(asked.write)
+    if asked.record:
+        evidence.read(FILE)  # A file that cannot be used is an error now.
     found = []
     for controller in asked.controllers:
         print(f"plays {controller}", file=sys.stderr)
-        found.append(fp.conform(controller, asked.case, world="quic"))
+        found.append(fp.conform(controller, asked.case, world=WORLD))
     cases = [word for case in asked.case or () for word in ("--case", case)]
     all_of_them = tuple(asked.controllers) == CONTROLLERS
     command = shlex.join(
         ["python", "bench/quic_conform.py", *(() if all_of_them else asked.controllers), *cases]
     )
-    brief = short(found, command)
-    text = table(found, command, links(asked.failures, (asked.write or Path("docs/quic.md")).parent))
-    print(brief, text, sep="\n", end="")
-    if asked.write is not None:
-        SHORT_MARKERS.put(brief, asked.write)
-        MARKERS.put(text, asked.write)
+    made = lines(found, command, asked.failures)
+    print(*tables(made), sep="\n", end="")
+    if asked.record:
+        evidence.replace(FILE, made)
     if asked.failures is not None:
         for path in failures(found, asked.failures):
             print(path)
@@ -91,12 +94,96 @@ def main() -> None:
             print(path)
 
 
-def made_by(command: str) -> str:
+def lines(found: Sequence[Conformity], command: str, failed: Path | None = None) -> list[evidence.Line]:
+    """The evidence of each controller and case. `failed` is the folder with the scenarios of failures."""
+    builds = {one.world: registry.named(one.world).build() for one in found}
+    versions = registry.named(found[0].world).versions()
+    made = evidence.made(command, builds, versions.split(", ") if versions else [])
+    return [
+        {
+            "key": {"case": result.case.name, "subject": one.controller, "world": one.world},
+            "made": made,
+            "outcome": result.verdict if result.verdict in (NOT_APPLICABLE, NOT_JUDGED) else "judged",
+            "reason": result.reason,
+            "criteria": [
+                {
+                    "key": check.criterion.key,
+                    "says": check.criterion.says,
+                    "unit": check.criterion.unit,
+                    "low": check.criterion.low,
+                    "high": check.criterion.high,
+                    "value": check.value if check.value is not None and math.isfinite(check.value) else None,
+                    "seed": check.seed,
+                }
+                for check in result.checks
+            ],
+            "scenario": next(reversed([path.name for path in scenarios(one, result, failed)]), None)
+            if failed is not None
+            else None,
+        }
+        for one in found
+        for result in one.results
+    ]
+
+
+def conformities(made: Sequence[evidence.Line]) -> list[Conformity]:
+    """How each controller fares by these lines: verdicts follow from the measured values."""
+    mine = [line for line in made if line["key"]["world"] == WORLD]
+    found = []
+    cases = [one for one in every.every() if any(one.name == line["key"]["case"] for line in mine)]
+    by_key = {(line["key"]["subject"], line["key"]["case"]): line for line in mine}
+    names = dict.fromkeys(line["key"]["subject"] for line in mine)
+    for name in (
+        *(one for one in CONTROLLERS if one in names),
+        *(one for one in names if one not in CONTROLLERS),
+    ):
+        results = tuple(result(case, by_key.get((name, case.name))) for case in cases)
+        found.append(Conformity(name, WORLD, results))
+    return found
+
+
+def result(case: Case, line: evidence.Line | None) -> Result:
+    """The result that a line says."""
+    if line is None:
+        return Result(case, NOT_APPLICABLE, "it was not played")
+    if line["outcome"] != "judged":
+        return Result(case, line["outcome"], line["reason"])
+    checks = tuple(
+        Check(
+            Criterion(one["key"], one["says"], one["low"], one["high"], one["unit"]),
+            one["value"],
+            one["seed"],
+        )
+        for one in line["criteria"]
+    )
+    verdict = PASS if all(one.met for one in checks) else FAIL
+    return Result(case, verdict, line["reason"], checks)
+
+
+def tables(made: Sequence[evidence.Line], older: str = "") -> tuple[str, str]:
+    """The short table, and that of all cases."""
+    found = conformities(made)
+    linked = {(one["key"]["subject"], one["key"]["case"]): one["scenario"] for one in made}
+
+    def link(one: Conformity, result: Result) -> str | None:
+        name = linked.get((one.controller, result.case.name))
+        return None if name is None else f"quic/{name}"
+
+    by = made_by([line for line in made if line["key"]["world"] == WORLD])
+    return short(found, f"{by} {older}".strip()), table(found, by, link, older)
+
+
+def made_by(made: Sequence[evidence.Line]) -> str:
     """What made a table, and what played."""
-    return f"Made by `{command}`: Fullpipe {fp.__version__}, {registry.named('quic').versions()}."
+    said = (one["made"] for one in made)
+    sentences = (
+        f"Made by `{one['command']}`: Fullpipe {', '.join([str(one['fullpipe']), *one['ran_by']])}."
+        for one in said
+    )
+    return " ".join(dict.fromkeys(sentences))
 
 
-def short(found: Sequence[Conformity], command: str) -> str:
+def short(found: Sequence[Conformity], by: str) -> str:
     """How many cases each of a few controllers passes, and what it does on four paths."""
     results = {(one.controller, result.case.name): result for one in found for result in one.results}
     cases = {result.case.name: result.case for one in found for result in one.results}
@@ -106,7 +193,7 @@ def short(found: Sequence[Conformity], command: str) -> str:
         seeds = len(cases[name].seeds)
         worst = "1 seed" if seeds == 1 else f"worst of {seeds} seeds"
         heads.append(f"[{path}]({CASES}#{name}): {quantity} ({worst})")
-    lines = [made_by(command), "", f"| controller | {' | '.join(['cases passed', *heads])} |"]
+    lines = [by, "", f"| controller | {' | '.join(['cases passed', *heads])} |"]
     lines += ["|" + "---|" * (2 + len(columns))]
     by_name = {one.controller: one for one in found}
     for controller in SHORT:
@@ -128,11 +215,12 @@ def passed(of: Conformity) -> str:
     return f"{passes} of {passes + fails}"
 
 
-def table(found: Sequence[Conformity], command: str, link: Link) -> str:
+def table(found: Sequence[Conformity], by: str, link: Link, older: str = "") -> str:
     """Counts, and a row for each case that says something about one of them."""
     lines = [
-        f"{made_by(command)} A value is that of the criterion which is not met, or of the case's main one; "
+        f"{by} A value is that of the criterion which is not met, or of the case's main one; "
         "the worst over its seeds. “–” is not applicable.",
+        *(["", older] if older else []),
         "",
         "| controller | passes | fails, of these by design | not applicable |",
         "|---|---|---|---|",
@@ -224,18 +312,6 @@ def scenarios(one: Conformity, result: Result, folder: Path) -> dict[Path, str]:
     if result.verdict != FAIL or one.expected(result) is not None:
         return {}
     return minimal.scenarios(one, result, folder / f"{one.controller.replace(':', '-')}-{result.case.name}")
-
-
-def links(folder: Path | None, beside: Path) -> Link:
-    """Where a document in the folder `beside` finds the scenario of a failure; the last, of several runs."""
-
-    def link(one: Conformity, result: Result) -> str | None:
-        if folder is None:
-            return None
-        paths = list(scenarios(one, result, folder))
-        return Path(os.path.relpath(paths[-1], beside)).as_posix() if paths else None
-
-    return link
 
 
 def failures(found: Sequence[Conformity], folder: Path) -> list[Path]:

@@ -1,6 +1,6 @@
 """Do routers drop bursts or segments? A model, a real router with our traffic, and one with iperf3.
 
-    .venv/bin/python bench/router.py [--write docs/router.md]
+    .venv/bin/python bench/router.py [--record]
 
 A tc-tbf with a bucket that holds a burst of the host, and with one that does not and so splits it; and a host
 that makes bursts, and one that makes none (gso_max_segs 1). Needs root, iproute2, sch_tbf and iperf3.
@@ -9,7 +9,9 @@ and hosts are namespaces without names, which vanish with this process.
 """
 
 import argparse
+import itertools
 import json
+import os
 import re
 import shlex
 import statistics
@@ -20,14 +22,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import fullpipe as fp
-from fullpipe.report.markers import Markers
+from fullpipe import evidence
+from fullpipe.runs.worlds import registry
 
 BUCKETS = ("250 KB", "16 KB")
 SEGMENTS = (65535, 1)
 CONTROLLERS = {"cubic": "cubic", "bbr1": "bbr"}
 IPERF3 = "iperf3"
 WAYS = ("sim", "sim, Linux hosts", "kernel", IPERF3)
-MARKERS = Markers("bursts")
+ROWS = list(itertools.product(BUCKETS, SEGMENTS, CONTROLLERS))
+FILE = Path(__file__).resolve().parent.parent / "results" / "router.jsonl"
+SETUP = ("rate", "rtt", "buffer", "seconds", "repetitions", "attempts")
 
 
 @dataclass(frozen=True)
@@ -39,20 +44,19 @@ class Measured:
 
 
 def main() -> None:
-    """Measures, and prints or writes the table."""
+    """Measures, prints the table, and records what it is made of."""
     said = options().parse_args()
-    if said.write is not None:
-        MARKERS.check(said.write)
-    lines = head(said)
-    print(*lines, sep="\n", flush=True)
-    for bucket in BUCKETS:
-        for segments in SEGMENTS:
-            for controller in CONTROLLERS:
-                shares = [shown(measured(way, said, bucket, segments, controller)) for way in WAYS]
-                lines.append(f"| {bucket} | {segments} | {controller} | {' | '.join(shares)} |")
-                print(lines[-1], flush=True)
-    if said.write is not None:
-        MARKERS.put("\n".join([*lines, ""]), said.write)
+    if said.record:
+        evidence.read(FILE)  # A file that cannot be used is an error now.
+    lines = []
+    for bucket, segments, controller in ROWS:
+        for way in WAYS:
+            runs = measured(way, said, bucket, segments, controller)
+            lines.append(line(said, (bucket, segments, controller, way), runs))
+            print(way, *list(lines[-1]["key"].values())[:3], shown(lines[-1]), flush=True)
+    print(table(lines), end="")
+    if said.record:
+        evidence.replace(FILE, lines)
 
 
 def options() -> argparse.ArgumentParser:
@@ -66,7 +70,7 @@ def options() -> argparse.ArgumentParser:
         "--repetitions", type=at_least_one, default=3, help="runs, and seeds of the simulator"
     )
     parser.add_argument("--attempts", type=at_least_one, default=3, help="per run, until one can be trusted")
-    parser.add_argument("--write", type=Path, help="a document with the lines <!-- bursts:begin --> and end")
+    parser.add_argument("--record", action="store_true", help="put the results into results/router.jsonl")
     return parser
 
 
@@ -78,25 +82,53 @@ def at_least_one(given: str) -> int:
     return number
 
 
-def head(said: argparse.Namespace) -> list[str]:
-    """What stands above the rows: the command, what was measured, and how often."""
+def line(
+    said: argparse.Namespace, key: tuple[str, int, str, str], runs: Sequence[Measured | None]
+) -> evidence.Line:
+    """The evidence of one cell of the table: the shares of the runs that can be trusted."""
     defaults = options().parse_args([])
     words = [
         word
-        for name, value in vars(said).items()
-        if name != "write" and value != getattr(defaults, name)
-        for word in (f"--{name}", str(value))
+        for name in SETUP
+        if getattr(said, name) != getattr(defaults, name)
+        for word in (f"--{name}", str(getattr(said, name)))
     ]
     command = shlex.join([".venv/bin/python", "bench/router.py", *words])
-    return [
-        f"Made by `{command}`: {said.rate}, RTT {said.rtt}, limit {said.buffer}, {said.seconds} s. "
+    world = registry.named("sim" if key[-1].startswith("sim") else "kernel")
+    shares = [one.share for one in runs if one is not None and not one.doubts]
+    return {
+        "key": dict(zip(("bucket", "gso_max_segs", "controller", "way"), key, strict=True)),
+        "made": evidence.made(command, {world.name: world.build()}, [os.uname().release]),
+        "setup": {name: getattr(said, name) for name in SETUP},
+        "share": _spread(shares) if shares else None,
+        "trusted": len(shares),
+        "failed": sum(one is None for one in runs),
+    }
+
+
+def _spread(shares: Sequence[float]) -> dict[str, float]:
+    return {"median": statistics.median(shares), "least": min(shares), "most": max(shares)}
+
+
+def table(lines: Sequence[evidence.Line], older: str = "") -> str:
+    """What was measured, how often, and a row for each bucket, host and controller."""
+    made, setup = lines[0]["made"], lines[0]["setup"]
+    cells = {tuple(one["key"].values()): shown(one) for one in lines}
+    text = [
+        f"Made by `{made['command']}`: {setup['rate']}, RTT {setup['rtt']}, limit {setup['buffer']}, "
+        f"{setup['seconds']} s. "
         "Retransmitted segments as a share of those sent: the median of n runs (in the simulator, seeds) and "
-        f"their range, of {said.repetitions} that were asked for. A run that cannot be trusted is made up to "
-        f"{said.attempts} times, and then left out.",
+        f"their range, of {setup['repetitions']} that were asked for. A run that cannot be trusted is made "
+        f"up to {setup['attempts']} times, and then left out.",
+        *(["", older] if older else []),
         "",
         f"| bucket | gso_max_segs | controller | {' | '.join(WAYS)} |",
         f"|---|---|---|{'---|' * len(WAYS)}",
     ]
+    for row in ROWS:
+        values = [cells.get((*row, way), "–") for way in WAYS]
+        text.append(f"| {' | '.join([*map(str, row), *values])} |")
+    return "\n".join([*text, ""])
 
 
 def measured(
@@ -179,13 +211,13 @@ def reasons(said: str) -> list[str] | None:
     return [line.removeprefix("fullpipe: ") for line in lines if line.startswith("fullpipe: ")]
 
 
-def shown(runs: Sequence[Measured | None]) -> str:
+def shown(line: evidence.Line) -> str:
     """Median and range in per cent over the runs that can be trusted, and how many these are."""
-    percent = sorted(100 * one.share for one in runs if one is not None and not one.doubts)
-    if not percent:
-        return "failed" if not any(runs) else "none trusted"
-    spread = f"{percent[0]:.2f}..{percent[-1]:.2f}, " if len(percent) > 1 else ""
-    return f"{statistics.median(percent):.2f} % ({spread}n = {len(percent)})"
+    share, trusted = line["share"], line["trusted"]
+    if share is None:
+        return "failed" if line["failed"] == line["setup"]["repetitions"] else "none trusted"
+    spread = f"{100 * share['least']:.2f}..{100 * share['most']:.2f}, " if trusted > 1 else ""
+    return f"{100 * share['median']:.2f} % ({spread}n = {trusted})"
 
 
 if __name__ == "__main__":

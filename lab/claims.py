@@ -5,13 +5,12 @@
     python lab/claims.py --kernel queue16.fig5      first measures these in the kernel world, which needs root
 
 Scenarios come from the grids in `fullpipe_studies`, titles and papers from its catalogue. The numbers of the
-kernel world are those of docs/claims.md, or of these very scenarios, kept in `kernel.json` beside the result.
-What a text says is held true by the condition beside it.
+kernel world are those of results/claims.jsonl, or of these very scenarios, kept in `kernel.json` beside the
+result. What a text says is held true by the condition beside it.
 """
 
 import argparse
 import json
-import re
 import statistics
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import fullpipe
+from fullpipe import evidence
 from fullpipe.measures.run import Run
 from fullpipe.scenario import scenario
 from fullpipe_studies import catalogue
@@ -29,7 +29,7 @@ from gallery_texts import ENTRIES, Entry, Number
 
 _FOLDER = Path(__file__).parent / "src/views/gallery"
 RESULT, KERNEL = _FOLDER / "claims.json", _FOLDER / "kernel.json"
-DOCS = Path(__file__).parents[1] / "docs/claims.md"
+CLAIMS = Path(__file__).parents[1] / "results/claims.jsonl"
 # Samples of a run, at most about; more would not be seen.
 _SAMPLES = 2_000
 _SEED = 1
@@ -192,7 +192,7 @@ def gallery(kernel: Mapping[str, Any], say: Callable[[str], None] = lambda _line
                         "paper": None if number.paper is None else list(number.paper),
                         "paper_says": number.paper_says,
                         "kernel": _rounded(
-                            there.get("numbers", {}).get(number.name, _in_docs(built.id, number))
+                            there.get("numbers", {}).get(number.name, _in_evidence(built.id, number))
                         ),
                         "simulated": _rounded(numbers[number.name]),
                     }
@@ -213,15 +213,16 @@ def _rounded(number: float | None) -> float | None:
     return None if number is None else float(f"{number:.6g}")
 
 
-def _in_docs(claim: str, number: Number) -> float | None:
-    """What docs/claims.md says of it in the kernel world."""
-    if not number.docs:
+def _in_evidence(claim: str, number: Number) -> float | None:
+    """What results/claims.jsonl has of it in the kernel world."""
+    if not number.check:
         return None
-    row = re.search(rf"^\| {re.escape(claim)} \|[^|]*\| kernel \|.*$", DOCS.read_text(), re.MULTILINE)
-    found = row and re.search(rf"{re.escape(number.docs)}: (?P<value>[\d.,]+)", row[0], re.IGNORECASE)
-    if not found:
-        raise SystemExit(f"{DOCS} does not say {number.docs!r} of {claim} in the kernel world")
-    return number.docs_to(float(found["value"].replace(",", "")))
+    key = {"claim": claim, "world": "kernel"}
+    checks = next((line["checks"] for line in evidence.read(CLAIMS) if line["key"] == key), ())
+    value = next((one["value"] for one in checks if one["what"] == number.check), None)
+    if value is None:
+        raise SystemExit(f"{CLAIMS} has no value of {number.check!r} of {claim} in the kernel world")
+    return number.check_to(value)
 
 
 def _stored() -> dict[str, Any]:

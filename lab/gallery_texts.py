@@ -25,9 +25,9 @@ class Number:
     # What the paper gives: a value as both ends, or a range; None where it gives a direction only.
     paper: tuple[float, float] | None = None
     paper_says: str = ""
-    # The check of docs/claims.md whose value in the kernel world this is, and what to make of that value.
-    docs: str = ""
-    docs_to: Callable[[float], float] = lambda value: value
+    # The check of results/claims.jsonl whose value in the kernel world this is, and what to make of it.
+    check: str = ""
+    check_to: Callable[[float], float] = lambda value: value
 
 
 @dataclass(frozen=True)
@@ -393,8 +393,8 @@ ENTRIES: tuple[Entry, ...] = (
                 50,
                 "near fair",
                 since=0.5,
-                docs="BBR's share at 1 BDP",
-                docs_to=lambda share: 100 * share,
+                check="BBR's share at 1 BDP",
+                check_to=lambda share: 100 * share,
             ),
             _number("BBR's share, 16 BDP", "16 BDP", "share_pct", "%", None, "CUBIC takes more", since=0.5),
             _number("BBR's share in the last 10 s, 16 BDP", "16 BDP", "share_pct", "%", since=0.833),
@@ -509,8 +509,8 @@ ENTRIES: tuple[Entry, ...] = (
                 "%",
                 25,
                 "CUBIC three times",
-                docs="CUBIC's goodput divided by BBR's at 10 MB",
-                docs_to=lambda times: 100 / (1 + times),
+                check="CUBIC's goodput divided by BBR's at 10 MB",
+                check_to=lambda times: 100 / (1 + times),
             ),
         ),
         see=(

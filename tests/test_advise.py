@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from fullpipe import evidence
 from fullpipe._native import ScenarioError
 from fullpipe.advisor import (
     Question,
@@ -272,21 +273,19 @@ def test_the_nearest_cells_are_of_the_same_controllers_and_near() -> None:
     assert "No path like this one" in nearest_cells.sentence(far, ("cubic",))
 
 
-def test_the_cells_are_those_of_the_page() -> None:
-    page = Path(__file__).parents[1] / "docs" / "fidelity.md"
-    grid = Path(__file__).parents[1] / "scenarios" / "grids" / "agreement.toml"
-    assert nearest_cells.read(page.read_text(encoding="utf-8"), str(grid)) == list(nearest_cells.cells())
-
-
-def test_the_cells_are_those_of_ideal_hosts() -> None:
-    grid = Path(__file__).parents[1] / "scenarios" / "grids" / "agreement.toml"
-    row = "| cubic, 10 Mbit/s, 100 ms | 9 | 9 | {} | 1 | 1 | {} | 1 | 1 | 1 | 0% | – | {} |\n"
-    table = "<!-- {0}:begin -->\n{1}<!-- {0}:end -->\n"
-    ideal = table.format("agreement", row.format("+1.0%", "+2.0%", "close"))
-    linux = table.format("agreement-linux", row.format("+3.0%", "+4.0%", "agrees"))
-    for page in (ideal + linux, linux + ideal):
-        (cell,) = nearest_cells.read(page, str(grid))
-        assert (cell.goodput_apart, cell.rtt_apart, cell.verdict) == (0.01, 0.02, "close")
+def test_the_cells_are_those_of_ideal_hosts_that_have_a_path() -> None:
+    lines = evidence.read(Path(__file__).parents[1] / "results" / "agreement.jsonl")
+    found = nearest_cells.of(lines)
+    assert found == list(nearest_cells.cells())
+    name = "cubic, 10 Mbit/s, 100 ms"
+    ideal = next(one for one in found if one.name == name)
+    linux = next(one for one in lines if (one["key"]["cell"], one["key"]["hosts"]) == (name, "linux"))
+    assert ideal.goodput_apart == next(
+        one["measures"]["goodput_bps"]["difference"]
+        for one in lines
+        if one["key"] == {**linux["key"], "hosts": "ideal"}
+    )
+    assert nearest_cells.of([linux]) == []
 
 
 # What people have.

@@ -2,20 +2,22 @@
 
 import json
 import math
+import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+import fullpipe as fp
 from conftest import answer_for_the_kernel, command
-from fullpipe.advisor import goals, kernel_check, ranking
+from fullpipe import evidence
+from fullpipe.advisor import goals, kernel_check, kernel_lines, ranking
 from fullpipe.advisor.goals import Trial
 from fullpipe.advisor.kernel_check import Held, Lack, Table
 from fullpipe.cli.commands import kernel_advice
 from fullpipe.measures.run import Run
-from fullpipe.report.markers import Markers
 from fullpipe.runs.store import Store
-from fullpipe.runs.worlds import registry
 
 
 def trial(score: float) -> Trial:
@@ -177,15 +179,14 @@ def test_every_form_has_every_case(tmp_path: Path) -> None:
     assert page.endswith("Failed: x, kernel, seed 1: it broke\n")
 
 
-def test_the_command_s_defaults_and_mistakes(tmp_path: Path) -> None:
+def test_the_command_s_defaults_and_mistakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # Where there is no folder results.
     assert (kernel_advice.PATHS, kernel_advice.SEED) == (kernel_check.PATHS, kernel_check.SEED)
-    page = tmp_path / "page.md"
-    page.write_text("no markers")
     for words, said in (
         (["--paths", "0"], "--paths 0 "),
         (["--paths", "100000000"], "--paths "),
         (["--minutes", "-1"], "--minutes -1"),
-        (["--write-table", str(page)], "--write-table "),
+        (["--record"], "--record "),
     ):
         done = command("kernel", "advice", "--out", str(tmp_path / "out"), *words)
         assert (done.returncode, done.stdout) == (2, "")
@@ -193,6 +194,12 @@ def test_the_command_s_defaults_and_mistakes(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_the_page_has_a_place_for_the_table() -> None:
-    Markers("advice").check(Path(__file__).parents[1] / "docs" / "advisor" / "kernel.md")
-    assert registry.named("kernel").wall_time
+def test_the_tables_of_lines_are_those_of_the_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = case_of("cubic", reno=[0.5, 0.5], cubic=[0.9, 0.8], bbr1=[0.88, 0.86])
+    few = replace(case, case=replace(case.case, number=2), scores={**case.scores, "bbr1": []})
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(Path(__file__).parents[1] / "results" / "schema", tmp_path / "results" / "schema")
+    table = Table((case, few), "kernel", f"Fullpipe {fp.__version__}, Linux {os.uname().release}")
+    path = kernel_lines.record(table, 1)
+    assert kernel_lines.shown(evidence.read(path)).to_markdown() == table.to_markdown()
+    assert table.to_markdown().count("| not judged |") == 1

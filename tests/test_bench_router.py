@@ -8,6 +8,8 @@ from types import ModuleType
 
 import pytest
 
+from fullpipe import evidence
+
 SCRIPT = Path(__file__).resolve().parent.parent / "bench" / "router.py"
 
 
@@ -24,13 +26,18 @@ def router() -> ModuleType:
     return module
 
 
+def cell(router: ModuleType, *runs: object) -> str:
+    said = router.options().parse_args(["--repetitions", str(len(runs))])
+    return str(router.shown(router.line(said, ("250 KB", 1, "bbr1", "sim"), runs)))
+
+
 def test_only_trusted_runs_count_and_the_table_says_how_many(router: ModuleType) -> None:
     good, odd = router.Measured(0.016), router.Measured(0.5, ["late"])
-    assert router.shown([good]) == "1.60 % (n = 1)"
-    assert router.shown([good, odd, router.Measured(0.01), None]) == "1.30 % (1.00..1.60, n = 2)"
-    assert router.shown([odd, None]) == "none trusted"
-    assert router.shown([None]) == "failed"
-    assert router.shown([router.Measured(0.0)]) == "0.00 % (n = 1)"
+    assert cell(router, good) == "1.60 % (n = 1)"
+    assert cell(router, good, odd, router.Measured(0.01), None) == "1.30 % (1.00..1.60, n = 2)"
+    assert cell(router, odd, None) == "none trusted"
+    assert cell(router, None) == "failed"
+    assert cell(router, router.Measured(0.0)) == "0.00 % (n = 1)"
 
 
 def test_a_run_that_cannot_be_trusted_is_repeated(router: ModuleType) -> None:
@@ -64,14 +71,19 @@ def test_a_shell_says_after_its_counts_why_a_run_cannot_be_trusted(router: Modul
         assert router.read(damaged, SHELL) is None
 
 
-def test_the_table_gives_the_command_that_makes_it(router: ModuleType) -> None:
-    said = router.options().parse_args([])
-    assert said.repetitions == 3
-    assert "`.venv/bin/python bench/router.py`:" in router.head(said)[0]
-    given = ["--seconds", "4", "--repetitions", "1", "--rate", "1 Gbit/s", "--write", "x.md"]
-    line, *_ = router.head(router.options().parse_args(given))
-    assert "`.venv/bin/python bench/router.py --rate '1 Gbit/s' --seconds 4 --repetitions 1`:" in line
-    assert "of 1 that were asked for" in line
+def test_the_table_gives_the_command_that_makes_it(router: ModuleType, tmp_path: Path) -> None:
+    given = ["--seconds", "4", "--repetitions", "1", "--rate", "1 Gbit/s", "--record"]
+    said = router.options().parse_args(given)
+    made = [
+        router.line(said, (*row, way), [router.Measured(0.1)]) for row in router.ROWS for way in router.WAYS
+    ]
+    text = router.table(made)
+    assert "`.venv/bin/python bench/router.py --rate '1 Gbit/s' --seconds 4 --repetitions 1`:" in text
+    assert "of 1 that were asked for" in text
+    assert "| 16 KB | 1 | bbr1 |" + 4 * " 10.00 % (n = 1) |" in text
+    (tmp_path / "schema").symlink_to(router.FILE.parent / "schema")
+    evidence.replace(tmp_path / "router.jsonl", made)
+    assert router.table(evidence.read(tmp_path / "router.jsonl")) == text
     for wrong in ("0", "-1", "x"):
         with pytest.raises(SystemExit):
             router.options().parse_args(["--repetitions", wrong])

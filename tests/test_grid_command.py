@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -11,14 +12,15 @@ import pytest
 
 import fullpipe as fp
 from conftest import answer_for_the_kernel, command
-from fullpipe import _native
+from fullpipe import _native, evidence
+from fullpipe.agreement.grid import lines
 from fullpipe.cli import app as cli
 from fullpipe.cli import options
 from fullpipe.measures.measures import goodput_bps
 from fullpipe.measures.run import Run
 from fullpipe.report.grid import write
 from fullpipe.runs.store import Store
-from fullpipe.runs.worlds import kernel
+from fullpipe.runs.worlds import kernel, registry
 
 TWO = """
 [defaults]
@@ -162,17 +164,24 @@ def test_hosts_of_worlds_that_have_real_ones_are_not_modelled(
 
 
 @pytest.mark.usefixtures("no_kernel")
-def test_the_table_goes_between_the_markers(tiny: Path) -> None:
-    document = Path("fidelity.md")
-    document.write_text(f"before\n{write.BEGIN}\nold\n{write.END}\nafter\n", encoding="utf-8")
-    assert agree(str(tiny), *RUNS, "--write-table", "fidelity.md") == 0
-    text = document.read_text(encoding="utf-8")
-    assert text.startswith(f"before\n{write.BEGIN}\nMade by `fullpipe agree --grid")
-    assert text.endswith(f"{write.END}\nafter\n")
-    assert "old" not in text
-    rows = [line for line in text.splitlines() if line.startswith(("| cell", "| cubic alone", "| two"))]
-    assert len(rows) == 3
-    assert len({row.count("|") for row in rows}) == 1
+def test_a_recorded_grid_replaces_its_own_lines(tiny: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    results = Path("results")
+    shutil.copytree(Path(__file__).parents[1] / "results", results)
+    before = evidence.read(results / "agreement.jsonl")
+    for _ in range(2):
+        assert agree(str(tiny), *RUNS, "--record") == 0
+        assert "make docs" in capsys.readouterr().err
+    after = evidence.read(results / "agreement.jsonl")
+    assert [line for line in after if line["key"]["grid"] != "tiny"] == before
+    (whole,) = lines.wholes([line for line in after if line["key"]["grid"] == "tiny"])
+    assert [row.name for row in whole.rows] == ["cubic alone", "two"]
+    assert {row.verdict for row in whole.rows} == {"agrees"}
+    assert write.markdown(whole) == Path("here/table.md").read_text(encoding="utf-8")
+    builds = {world: registry.named(world).build() for world in ("sim", "kernel")}
+    assert evidence.older_sentence(whole.cells, "cell", builds) == ""
+    assert (
+        evidence.older_sentence(whole.cells, "cell", {}) == "Older than the code of today: the whole table."
+    )
 
 
 def test_a_missed_target_ends_with_1(
@@ -269,8 +278,8 @@ def test_a_folder_that_another_sweep_works_in_is_left_as_it_is(tiny: Path) -> No
         (["agree", "s.toml", "--list"], "fullpipe: --list needs a grid; name one with --grid"),
         (["compare", "reno", "--rate", "10mbit", "--rtt", "20ms", "--attempts", "0"], "attempts"),
         (
-            ["agree", "--grid", "tiny.toml", "--only", "t*", "--write-table", "d.md"],
-            "--write-table cannot be",
+            ["agree", "--grid", "tiny.toml", "--only", "t*", "--record"],
+            "--record cannot be",
         ),
         (
             ["agree", "--grid", "tiny.toml", "--hosts", "solaris"],
@@ -282,7 +291,7 @@ def test_a_folder_that_another_sweep_works_in_is_left_as_it_is(tiny: Path) -> No
         (["agree", "--grid", "tiny.toml", "--seeds", "0"], "--seeds 0 "),
         (["agree", "--grid", "tiny.toml", "--seeds", "100000000", "--list"], "--seeds 100000000 "),
         (["agree", "--grid", "tiny.toml", "--attempts", "0"], "attempts"),
-        (["agree", "--grid", "tiny.toml", "--write-table", "no.md"], "write-table"),
+        (["agree", "--grid", "tiny.toml", "--record"], "a folder results/schema here or above"),
     ],
 )
 @pytest.mark.usefixtures("tiny")

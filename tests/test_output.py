@@ -21,7 +21,6 @@ from fullpipe.cli import options
 from fullpipe.cli.sweep_progress import Watched
 from fullpipe.conformance import recordings
 from fullpipe.measures.run import Run
-from fullpipe.report.grid import write as grid_write
 from fullpipe.runs.worlds import kernel, kernel_check
 
 SHORT = (*PATH, "--duration", "300 ms", "--seeds", "1")
@@ -37,7 +36,7 @@ def here(in_empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A scenario, a grid and a document, and a kernel world that answers with what the simulator measures."""
     Path("one.toml").write_text(SCENARIO)
     Path("grid.toml").write_text(GRID)
-    Path("table.md").write_text(f"{grid_write.BEGIN}\n{grid_write.END}\n")
+    shutil.copytree(Path(__file__).parents[1] / "results", "results")
 
     answer_for_the_kernel(monkeypatch)
     recorded = recordings.Recording({"flows": [], "kernel": "", "calls": 0, "lost": 0}, b"x" * 1000)
@@ -67,8 +66,6 @@ COMMANDS = {
     "deliveries": ("deliveries", "--mean", "10 Mbit/s", "--out", "new.trace"),
     "flows": ("flows", "--synthetic", "--flows", "20", "--out", "new.parquet"),
     "study run": ("study", "run", "queue16.fig4", "--quick", "--seeds", "1", "--out", "new"),
-    "study claims --write": ("study", "claims", "--write", "new.md"),
-    "study claims --gallery": ("study", "claims", "--gallery", "new.md"),
 }
 
 
@@ -92,11 +89,11 @@ def test_a_disk_that_takes_nothing_is_a_sentence(arguments: tuple[str, ...]) -> 
 
 @pytest.mark.full_disk
 @pytest.mark.usefixtures("here")
-def test_a_table_that_cannot_be_written_leaves_the_document() -> None:
-    before = Path("table.md").read_text()
-    done = CliRunner().invoke(cli.app, [*COMMANDS["agree --grid"], "--write-table", "table.md"])
+def test_evidence_that_cannot_be_written_stays() -> None:
+    before = Path("results/agreement.jsonl").read_text()
+    done = CliRunner().invoke(cli.app, [*COMMANDS["agree --grid"], "--record"])
     assert done.exit_code == options.MISTAKE
-    assert Path("table.md").read_text() == before
+    assert Path("results/agreement.jsonl").read_text() == before
 
 
 def test_a_disk_that_is_really_full_keeps_what_fits(in_empty_folder: Path) -> None:
@@ -207,10 +204,7 @@ def test_every_parameter_that_is_a_path_is_read_alike() -> None:
     ("arguments", "option"),
     [
         (("compare", "reno", *SHORT, "--out"), "--out"),
-        (("study", "claims", "--write"), "--write"),
-        (("study", "claims", "--gallery"), "--gallery"),
         (("agree", "--grid"), "--grid"),
-        (("agree", "--grid", "grid.toml", "--write-table"), "--write-table"),
         (("shell", "--rtt", "1 ms", "--deliveries"), "--deliveries"),
         (("deliveries", "--mean", "1mbit", "--out"), "--out"),
         (("run",), "SCENARIO"),
@@ -241,9 +235,6 @@ def test_a_tilde_is_the_home_folder(here: Path, monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("study", "claims", "--write", "none/x.md"), "its folder does not exist"),
-        (("study", "claims", "--gallery", "."), "it is a folder"),
-        (("study", "claims", "--gallery", "gallery"), 'e.g. "gallery.md"'),
         (("study", "run", "queue16.fig4", "--out", "x" * 256), "over 255 bytes"),
         (("deliveries", "--mean", "1mbit", "--out", "x" * 256), "over 255 bytes"),
         (("run", "one.toml", "--out", "one.toml/x"), "one.toml is a file"),

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import fullpipe as fp
 import quic_tables
 from conftest import command
-from fullpipe import api
+from fullpipe import api, evidence
 from fullpipe.cli import app as cli
 from fullpipe.conformance.results import NOT_APPLICABLE, PASS
 from fullpipe.errors import OutputError
@@ -186,14 +186,11 @@ def test_a_claim_about_bbr3s_queue_runs_over_quic(in_empty_folder: Path) -> None
 def test_the_grid_gives_what_its_page_says() -> None:
     """All cells with one seed, against the ranges that docs/quic.md has of ten: about twenty seconds."""
     page = (ROOT / "docs" / "quic.md").read_text(encoding="utf-8")
-    table = page[page.index("<!-- agreement:begin -->") : page.index("<!-- agreement:end -->")]
-    number = r"[\d.,]+"
-    row = re.compile(
-        rf"^\| (?P<cell>[^|]+) \| [^|]+ \| {number} \((?P<goodput_bps>\S+)\) \| [^|]+ \| [^|]+ \|"
-        rf" {number} \((?P<rtt_mean_ms>\S+)\) \| [^|]+ \| [^|]+ \| {number} \((?P<retransmits>\S+)\) \|",
-        re.MULTILINE,
-    )
-    written = {found["cell"]: found.groupdict() for found in row.finditer(table)}
+    written = {
+        line["key"]["cell"]: line["measures"]
+        for line in evidence.read(ROOT / "results" / "agreement.jsonl")
+        if line["key"]["grid"] == "quic" and line["key"]["cell"] is not None
+    }
     grid = ROOT / "scenarios" / "grids" / "quic.toml"
     done = command("agree", "--grid", str(grid), "--worlds", "sim,quic", "--seeds", "1", "--json")
     assert done.returncode == 0, done.stderr
@@ -204,16 +201,12 @@ def test_the_grid_gives_what_its_page_says() -> None:
     cells = {one["cell"]: one["measures"] for one in told["cells"]}
     assert cells.keys() == written.keys()
     assert {name.split(",")[0] for name in cells} == {"newreno", "cubic", "bbr1", "bbr3"}
-    # What a table shows of each measure: its unit, and half of the last digit.
-    for measure, unit, rounding in (
-        ("goodput_bps", 1e6, 0.005),
-        ("rtt_mean_ms", 1, 0.05),
-        ("retransmits", 1, 0.5),
-    ):
+    # The lines are from a table: half of its last digit.
+    for measure, rounding in (("goodput_bps", 5e3), ("rtt_mean_ms", 0.05), ("retransmits", 0.5)):
         for name, measures in cells.items():
-            low, high = (float(end.replace(",", "")) for end in written[name][measure].split(".."))
-            ours = measures[measure]["quic"]["mean"] / unit
-            assert low - rounding <= ours <= high + rounding, (name, measure)
+            there = written[name][measure]["theirs"]
+            ours = measures[measure]["quic"]["mean"]
+            assert there["least"] - rounding <= ours <= there["most"] + rounding, (name, measure)
 
 
 @pytest.mark.parametrize(("rate", "rtt"), [("20 Mbit/s", "40 ms"), ("50 Mbit/s", "20 ms")])
@@ -395,21 +388,10 @@ def test_a_column_of_the_page_is_what_the_cases_measure(controller: str) -> None
     """Every case is played again. Equal seeds give equal runs, so that each digit is the same."""
     script = quic_tables.bench()
     found = fp.conform(controller)
-    link = script.links(quic_tables.SCENARIOS, Path("docs"))
-    made = {
-        "quic-conform": script.table([found], "", link),
-        "quic-conform-short": script.short([found], ""),
-    }
-    page = {name: quic_tables.between_markers(name) for name in made}
-    # What it passes, and the short table.
-    for name, text in made.items():
-        counts = quic_tables.cells(text, "controller")
-        there = quic_tables.cells(page[name], "controller")
-        assert counts and counts == {at: cell for at, cell in there.items() if at[0] == controller}
-    again, there = (quic_tables.cells(text["quic-conform"], "case") for text in (made, page))
-    column = quic_tables.column(there, controller)
-    assert len(column) >= 10 and quic_tables.column(again, controller) == column
-    assert quic_tables.column(again, "criterion") == {case: there[case, "criterion"] for case in column}
+    measured = script.lines([found], "", quic_tables.ROOT / quic_tables.SCENARIOS)
+    recorded = [line for line in quic_tables.lines() if line["key"]["subject"] == controller]
+    (mine, there) = ([one | {"made": recorded[0]["made"]} for one in of] for of in (measured, recorded))
+    assert script.tables(mine) == script.tables(there)
     files = {
         path: text
         for result in found.results

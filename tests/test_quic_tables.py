@@ -1,4 +1,4 @@
-"""docs/quic.md and docs/quic: the tables and the scenarios of failures say the same. Nothing is run here."""
+"""The results over real QUIC and docs/quic: both say the same of each failure. Nothing runs over QUIC."""
 
 import re
 import shlex
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import fullpipe as fp
 from fullpipe import api
 from fullpipe.conformance import registry
 from fullpipe.conformance.conformity import Conformity
@@ -15,10 +16,14 @@ from fullpipe.conformance.results import (
     Check,
     Result,
 )
-from quic_tables import PAGE, ROOT, SCENARIOS, bench, between_markers, cells, column
+from quic_tables import ROOT, SCENARIOS, bench, lines
 
-FAILS = re.compile(r"\[\*\*fail\*\*\]\((?P<link>[^)]+)\): (?P<measured>[^(]+?)(?: \((?P<criterion>.+)\))?$")
-TABLES = cells(between_markers("quic-conform"), "case")
+LINES = {(line["key"]["subject"], line["key"]["case"]): line for line in lines()}
+RESULTS = {
+    (one.controller, result.case.name): (one, result)
+    for one in bench().conformities(lines())
+    for result in one.results
+}
 FILES = sorted(path.relative_to(ROOT) for path in (ROOT / SCENARIOS).glob("*.toml"))
 # Found by hand; its comment says what and where.
 NO_CASE = Path("docs/quic/noq-stream-hole.toml")
@@ -31,15 +36,14 @@ HEAD = re.compile(
 
 def test_the_page_has_every_controller_and_every_case_that_applies() -> None:
     script = bench()
-    assert {head for _, head in TABLES} == {"criterion", *script.CONTROLLERS}
+    assert {controller for controller, _ in RESULTS} == set(script.CONTROLLERS) >= set(script.SHORT)
+    of_all = {one.name for one in registry.every() if not one.phases and not one.name.startswith("law.")}
     for controller in script.CONTROLLERS:
-        of_all = {one.name for one in registry.every() if not one.phases and not one.name.startswith("law.")}
-        shown = set(column(TABLES, controller))
+        judged = {
+            case for (name, case), line in LINES.items() if (name, line["outcome"]) == (controller, "judged")
+        }
         # The last two: hosts.gro is for TCP.
-        assert shown >= of_all - {"stretched-acks-10", "stretched-acks-64"}, controller
-    assert set(dict(cells(between_markers("quic-conform-short"), "controller"))) >= {
-        (controller, "cases passed") for controller in script.SHORT
-    }
+        assert judged >= of_all - {"stretched-acks-10", "stretched-acks-64"}, controller
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda path: path.stem)
@@ -64,21 +68,21 @@ def test_a_scenario_says_what_the_table_says(file: Path) -> None:
     assert re.fullmatch(rf"{re.escape(name)}(-\d)?", file.stem)
     (alternative,) = api.load(str(ROOT / file)).alternatives
     assert alternative.spec["flows"][0]["controller"] == controller
-    cell = FAILS.match(TABLES[case, controller])
-    assert cell is not None, TABLES[case, controller]
-    assert cell["measured"] == head["measured"]
-    assert (cell["criterion"] or TABLES[case, "criterion"]) == head["expected"]
+    _, result = RESULTS[controller, case]
+    check = result.decisive
+    assert result.verdict == FAIL and check is not None
+    assert check.measured == head["measured"]
+    assert f"{check.criterion.quantity}: {check.criterion.bounds}" == head["expected"]
     # Of a case with several runs, the link leads to the last.
-    assert cell["link"].startswith(f"quic/{name}")
+    assert LINES[controller, case]["scenario"].startswith(name)
 
 
-def test_each_failure_in_the_tables_links_to_its_scenario() -> None:
+def test_each_failure_links_to_its_scenario() -> None:
     linked = set()
-    for (case, controller), cell in TABLES.items():
-        if "**fail**" in cell:
-            found = FAILS.match(cell)
-            assert found is not None, f"{controller}, {case}: {cell}"
-            linked.add((PAGE.parent / found["link"]).relative_to(ROOT))
+    for at, (one, result) in RESULTS.items():
+        failed = result.verdict == FAIL and one.expected(result) is None
+        assert failed == (LINES[at]["scenario"] is not None), at
+        linked |= {SCENARIOS / LINES[at]["scenario"]} if failed else set()
     assert linked, "nobody fails"
     assert linked <= set(FILES)
     # The others are earlier runs of a case, which name the one that is linked, and what was found by hand.
@@ -87,11 +91,17 @@ def test_each_failure_in_the_tables_links_to_its_scenario() -> None:
         assert path.with_name(later) in linked, path
 
 
-def test_a_broken_law_is_a_row_and_others_are_a_sentence(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_results_become_lines_and_results_again() -> None:
     script = bench()
-    monkeypatch.setattr(script, "made_by", lambda command: command)
+    found = fp.conform("reno", ["law.idle", "clean-path", "drain-time"], world="sim")
+    made = [{**line, "key": {**line["key"], "world": "quic"}} for line in script.lines([found], "c")]
+    (again,) = script.conformities(made)
+    assert script.table([again], "", lambda *_: None) == script.table([found], "", lambda *_: None)
+    assert [one.verdict for one in again.results] == [one.verdict for one in found.results]
+
+
+def test_a_broken_law_is_a_row_and_others_are_a_sentence() -> None:
+    script = bench()
     laws = registry.chosen(["law.run", "law.idle"])
 
     def told(broken: float) -> str:
@@ -101,9 +111,7 @@ def test_a_broken_law_is_a_row_and_others_are_a_sentence(
         return str(script.table([Conformity("bbr3", "quic", tuple(results))], "", lambda *_: None))
 
     kept, lost = told(0), told(1)
-    assert "bbr3 break none of the 2." in kept and cells(kept, "case") == {}
+    assert "bbr3 break none of the 2." in kept and "`law.run`" not in kept
     assert "break none" not in lost
-    assert cells(lost, "case") == {
-        ("law.run", "criterion"): "laws broken: at most 0",
-        ("law.run", "bbr3"): "**fail**: 1",
-    }
+    assert "| [`law.run`](conform.md#law.run) | laws broken: at most 0 | **fail**: 1 |" in lost
+    assert "law.idle" not in lost

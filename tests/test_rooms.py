@@ -13,6 +13,7 @@ ROOMS = (
     "plugins",
     "files",
     "reading",
+    "evidence",
     "scenario",
     "measures",
     "runs",

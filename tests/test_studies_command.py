@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 
 from conftest import command
+from fullpipe import evidence
+from fullpipe.runs.worlds import registry
 from fullpipe_studies import catalogue, gallery, write
-from fullpipe_studies.document import Line
+from test_studies_document import recorded
 
 
 def test_the_command_lists_runs_and_writes_the_table(in_empty_folder: Path) -> None:
@@ -26,59 +28,34 @@ def test_the_command_lists_runs_and_writes_the_table(in_empty_folder: Path) -> N
     assert "queue16.fig4" in ran.stdout and "inconclusive" in ran.stdout
     folder = in_empty_folder / "out" / "study-queue16-quick"
     assert {path.name for path in folder.iterdir()} >= {"data", "figures", "claims.json", "report.html"}
-    written = command("study", "claims", "--write", "claims.md", "--out", str(folder))
-    assert written.returncode == 0, written.stderr
-    text = (in_empty_folder / "claims.md").read_text()
+    text = command("study", "claims", "--out", str(folder)).stdout
     assert (
         "| queue16.fig4 | The first second of BBR and CUBIC | sim | inconclusive (quick, 2 of 3 seeds) |"
         in text
     )
     assert "| rebbr.rate |" in text and "not run" in text
-    # What was not run here is kept from a former document, and what changed since is told.
-    former = in_empty_folder / "former.md"
-    fig4 = "| queue16.fig4 | T | sim | reproduced | R. |"
-    former.write_text(f"| rebbr.rate | T | sim | own expectation met | R. |\n{fig4}\n")
-    since = command("study", "claims", "--since", "former.md", "--out", str(folder)).stdout
-    assert "| sim | own expectation met † | R. |" in since
-    assert re.search(
-        r"^\* \d{4}-\d\d-\d\d: reproduced → inconclusive: `queue16.fig4` sim. Its runs do not decide it.$",
-        since,
-        re.MULTILINE,
-    )
     assert "| ccwg25.queue1 | The queue that one flow builds | quic | not run |" in text
+    done = command("study", "claims", "--out", str(folder), "--record")
+    assert done.returncode != 0 and "results/schema" in done.stderr
+    # What was not run here stays, and what changed since is told.
+    schema = Path(__file__).parents[1] / "results" / "schema"
+    shutil.copytree(schema, in_empty_folder / "results" / "schema")
+    file = in_empty_folder / "results" / "claims.jsonl"
+    other = recorded("own expectation met", claim="rebbr.rate")
+    evidence.replace(file, [other, recorded("reproduced", claim="queue16.fig4")])
+    for _ in range(2):
+        done = command("study", "claims", "--out", str(folder), "--record")
+        assert done.returncode == 0, done.stderr
+        fig4, kept = evidence.read(file)
+        assert kept == other and fig4["verdict"] == "inconclusive"
+        assert fig4["change"]["was"] == "reproduced" and fig4["change"]["why"] == "Its runs do not decide it."
+        assert fig4["made"]["command"] == "fullpipe study run queue16.fig4 --quick --seeds 2"
+        assert not evidence.older(fig4, {"sim": registry.named("sim").build()})
+        assert fig4["checks"] and {one["outcome"] for one in fig4["checks"]} >= {"undecided"}
+    assert [one.name for one in (in_empty_folder / "docs" / "gallery").iterdir()] == ["queue16-fig4.png"]
 
 
-def test_a_former_document_that_is_none_is_refused_and_nothing_is_written(in_empty_folder: Path) -> None:
-    (in_empty_folder / "text.md").write_text("# Notes\n")
-    (in_empty_folder / "bytes.md").write_bytes(b"\xff\xfe\x00")
-    os.mkfifo(in_empty_folder / "pipe.md")
-    former = "| rebbr.rate | T | sim | reproduced | R. |\n"
-    for name in ("missing.md", "text.md", "bytes.md", "pipe.md", "."):
-        (in_empty_folder / "kept.md").write_text(former)
-        done = command("study", "claims", "--write", "kept.md", "--since", name)
-        assert done.returncode != 0 and f'--since "{name}"' in done.stderr, done.stderr
-        assert "Traceback" not in done.stderr
-        assert (in_empty_folder / "kept.md").read_text() == former
-    # A file of another kind is not replaced either, whatever else is given.
-    for option, more in (("--write", ()), ("--write", ("--since", "kept.md")), ("--gallery", ())):
-        done = command("study", "claims", option, "text.md", *more)
-        assert done.returncode != 0 and f'{option} "text.md"' in done.stderr, done.stderr
-        assert (in_empty_folder / "text.md").read_text() == "# Notes\n"
-    for option in ("--write", "--gallery"):
-        done = command("study", "claims", option, "-")
-        assert done.returncode != 0 and "leave out --write" in done.stderr, done.stderr
-    assert not (in_empty_folder / "-").exists()
-
-
-def test_the_table_and_its_gallery_are_written_together(two: Path, in_empty_folder: Path) -> None:
-    write_both = ("study", "claims", "--out", str(two), "--write", "table.md", "--gallery", "figures.md")
-    done = command(*write_both)
-    assert done.returncode == 0, done.stderr
-    table, figures = in_empty_folder / "table.md", in_empty_folder / "figures.md"
-    assert "Figures are in [figures.md](figures.md)." in table.read_text()
-    assert "](table.md)" in figures.read_text() and "‡" not in figures.read_text()
-    picture = (in_empty_folder / "figures" / "queue16-fig4.png").read_bytes()
-    # Results that were judged by another rule are not comparable.
+def test_results_of_another_rule_are_marked(two: Path, in_empty_folder: Path) -> None:
     older = shutil.copytree(two, in_empty_folder / "older")
     for file in ("claims.json", "results/fig4.json"):
         (older / file).write_text((older / file).read_text().replace("A check is met", "A check was met", 1))
@@ -87,27 +64,6 @@ def test_the_table_and_its_gallery_are_written_together(two: Path, in_empty_fold
     report = write.paper(catalogue.study("queue16"), older).read_text()
     assert "Judged by an earlier rule than the one below: fig4." in report
     assert "earlier rule" not in (two / "report.html").read_text()
-    # Without results, both keep what they have, also if only the table is named.
-    (in_empty_folder / "none").mkdir()
-    keep = ("study", "claims", "--out", "none", "--write", "table.md")
-    for _ in range(2):
-        done = command(*keep)
-        assert done.returncode == 0 and "Gallery: figures.md" in done.stderr, done.stderr
-        for document in (table, figures):
-            assert document.read_text().count("inconclusive (quick, 1 of 3 seeds) ‡") == 2
-        commands = re.findall("`(fullpipe study run .+)`", figures.read_text())
-        assert commands == [f"fullpipe study run queue16.fig{one} --quick --seeds 1" for one in (4, 5)]
-    assert (in_empty_folder / "figures" / "queue16-fig4.png").read_bytes() == picture
-    # A copy of the table alone has no gallery.
-    copied = shutil.copy(table, in_empty_folder / "none" / "table.md")
-    done = command("study", "claims", "--out", "none", "--write", str(copied))
-    assert done.returncode == 0 and "Figures are in" not in copied.read_text(), done.stderr
-    assert [one.name for one in copied.parent.iterdir()] == ["table.md"]
-    # A gallery alone would lose what the table keeps.
-    before = figures.read_text()
-    done = command("study", "claims", "--out", "none", "--gallery", "figures.md")
-    assert done.returncode != 0 and "add --write or --since" in done.stderr
-    assert figures.read_text() == before
 
 
 def test_results_that_are_no_regular_file_are_left_out(in_empty_folder: Path) -> None:
@@ -186,11 +142,9 @@ def test_a_damaged_result_is_told_and_left_out_and_does_not_stop_another_claim(
     page = (folder / "report.html").read_text()
     assert 'id="fig5"' in page and 'id="fig4"' not in page
     assert list(write.verdicts(folder, said.append)) == ["queue16.fig5"]
-    lines = [Line(one, "T", "sim", "inconclusive", "") for one in write.verdicts(folder)]
-    gallery.save(tmp_path / "gallery.md", lines, [(study, folder)], say=said.append)
+    gallery.pictures(tmp_path / "gallery.md", [(study, folder)], said.append)
     assert said == [sentence, sentence]
-    text = (tmp_path / "gallery.md").read_text()
-    assert "queue16.fig5" in text and "queue16.fig4" not in text
+    assert [one.name for one in (tmp_path / "gallery").iterdir()] == ["queue16-fig5.png"]
 
 
 def test_the_command_makes_a_damaged_result_anew_and_tells_of_another(two: Path, tmp_path: Path) -> None:

@@ -1,15 +1,11 @@
-"""The documents of all verdicts: what they keep of former ones, and that table and gallery agree."""
+"""The documents of all verdicts: what they show of earlier evidence, and what becomes evidence."""
 
 import re
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from fullpipe.report.figures import theme
-from fullpipe.text import capitalised
+from fullpipe import evidence
 from fullpipe_studies import catalogue, document, gallery
-from fullpipe_studies.claim import DECIDED
 from fullpipe_studies.document import Change, Line
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -23,23 +19,41 @@ def row(verdict: str, reason: str = "x", **more: Any) -> dict[str, Any]:
 NOT_RUN = row("not run", "")
 
 
-def again(text: str, *rows: dict[str, Any]) -> str:
-    """The document that is written over another one."""
-    return document.markdown(rows or [NOT_RUN], document.former(text))
+def recorded(verdict: str, reason: str = "R.", *, claim: str = "a.b", **more: Any) -> evidence.Line:
+    """A line of evidence."""
+    made = {"at": None, "command": f"fullpipe study run {claim}", "fullpipe": None}
+    return {
+        "key": {"claim": claim, "world": "sim"},
+        "made": {**made, "fingerprint": {}, "ran_by": []},
+        "rule": document.RULE,
+        "form": "",
+        "verdict": verdict,
+        "reason": reason,
+        "checks": [],
+        "cause": None,
+        "change": None,
+        "look_at": None,
+        **more,
+    }
 
 
-def by_another_rule(text: str) -> str:
-    assert DECIDED in text
-    return text.replace(DECIDED, "A mean within the limits is enough.")
+def page(lines: list[evidence.Line], *rows: dict[str, Any]) -> str:
+    """The document of these lines and of what was run here."""
+    return document.markdown(rows or [NOT_RUN], document.former(lines))
+
+
+def again(lines: list[evidence.Line], *rows: dict[str, Any]) -> list[evidence.Line]:
+    """The lines after something was run."""
+    said = {one["id"]: {"at": "2026-11-22T00:00:00Z", "findings": []} for one in rows}
+    new = document.recorded(rows, said, document.former(lines))
+    keys = [one["key"] for one in new]
+    return [*(one for one in lines if one["key"] not in keys), *new]
 
 
 def test_a_document_explains_its_words() -> None:
     written = document.markdown([row("own expectation met", "a | b\nc")])
     assert "* **Own expectation met**: " in written and "**Reproduced**" not in written
     assert r"| a \| b c |" in written
-    assert document.former(written).lines == {
-        ("a.b", "sim"): Line("a.b", "T", "sim", "own expectation met", "a | b c")
-    }
     short = document.markdown([row("reproduced", size="quick")])
     assert "| reproduced (quick) |" in short and "“quick”" in short and "“quick”" not in written
     for word in ("not run", "not built"):
@@ -49,81 +63,62 @@ def test_a_document_explains_its_words() -> None:
     assert document.markdown([row("not built", "")]).endswith("| a.b | T | sim | not built |  |\n")
 
 
-def test_a_kept_row_is_marked_by_the_rule_that_judged_it() -> None:
-    written = document.markdown([row("own expectation met", "a | b")])
-    kept = again(written)
-    assert r"| a.b | T | sim | own expectation met ‡ | a \| b |" in kept
-    assert "\n‡ Kept from" in kept and "†" not in kept
-    assert "Of 1 row, 1 is marked ‡. All: 1 own expectation met.\n" in kept
-    assert again(kept) == kept
-    old = again(by_another_rule(kept))
-    assert "| own expectation met † |" in old and "\n† Judged by" in old and "‡" not in old
-    assert "Of 1 row, 1 is marked †.\n" in old and "* **Own expectation met**: " in old
-    # The document has today's rule now, which did not judge that row.
-    assert again(old) == old
-    both = again(old, NOT_RUN, {**row("inconclusive"), "id": "a.c"})
-    assert "Of 2 rows, 1 is marked †. Those without †: 1 inconclusive.\n" in both
-    assert "| inconclusive |" in again(both, NOT_RUN, {**row("inconclusive"), "id": "a.c"})
-    assert "†" not in again(old, row("reproduced"))
+def test_a_kept_row_is_marked_if_another_rule_judged_it() -> None:
+    line = recorded("own expectation met", "a | b")
+    assert r"| a.b | T | sim | own expectation met | a \| b |" in page([line])
+    old = {**line, "rule": None}
+    text = page([old])
+    assert "| own expectation met † |" in text and "\n† Judged by" in text
+    assert "Of 1 row, 1 is marked †.\n" in text and "* **Own expectation met**: " in text
+    other = {**row("inconclusive"), "id": "a.c"}
+    both = page([old], NOT_RUN, other)
+    assert "Of 2 rows, 1 is marked †. Those without it: 1 inconclusive.\n" in both
+    assert "†" not in page([old], row("reproduced"))
     # As results are that were judged before the rule changed.
-    stored = document.markdown([row("reproduced", earlier_rule=True)])
-    assert "| reproduced † |" in stored and again(stored) == stored
+    (stored,) = again([], row("reproduced", earlier_rule=True))
+    assert stored["rule"] is None and "| reproduced † |" in page([stored])
+    # A world that the list of claims does not name.
+    assert "| a.b | T | quic | reproduced | R. |" in page(
+        [recorded("reproduced", key={"claim": "a.b", "world": "quic"})]
+    )
 
 
-def test_a_document_tells_the_last_change_of_each_verdict_however_often_it_is_written() -> None:
-    first = document.markdown([row("reproduced")])
-    written = again(first, row("inconclusive", changed="The interval\ndecides", on="2026-11-22"))
-    assert written.endswith("\n* 2026-11-22: reproduced → inconclusive: `a.b` sim. The interval decides.\n")
-    assert "What changed" not in again(first, row("reproduced", "other words"))
-    assert "What changed" not in again(first, row("reproduced", size="quick"))
-    assert "What changed" not in first
+def test_the_last_change_of_each_verdict_is_told() -> None:
+    first = [recorded("reproduced")]
+    changed = row("inconclusive", changed="The interval\ndecides", on="2026-11-22")
+    written = again(first, changed)
+    line = "\n* 2026-11-22: reproduced → inconclusive: `a.b` sim. The interval decides.\n"
+    assert page(written).endswith(line) and page(first, changed).endswith(line)
+    for same in (row("reproduced", "other words"), row("reproduced", size="quick")):
+        assert "What changed" not in page(again(first, same))
     # A first verdict is no change.
-    assert "What changed" not in again(document.markdown([NOT_RUN]), row("reproduced"))
-    # It stays if the claim is not run here, and if it is with the same verdict.
-    changes = written.partition("## What changed")[2]
-    for later in (again(written), again(again(written)), again(written, row("inconclusive", "other"))):
-        assert later.endswith(f"## What changed{changes}")
-    other = again(written, row("not reproduced", on="never"))
+    assert "What changed" not in page(again([], row("reproduced")))
+    # It stays if the claim is run with the same verdict.
+    assert page(again(written, row("inconclusive", "other"))).endswith(line)
+    other = page(again(written, row("not reproduced", on="never")))
     assert other.endswith("\n* inconclusive → not reproduced: `a.b` sim.\n") and "The interval" not in other
     for word, why in (("own expectation met", "The paper gives no result."), ("not reproduced", "")):
         (change,) = document.former(again(first, row(word))).changes.values()
         assert change == Change("reproduced", word, why)
-
-
-def test_changes_alike_are_one_line_and_those_of_older_documents_are_read() -> None:
-    rows = [row("reproduced"), {**row("reproduced"), "id": "a.c"}]
-    written = again(
-        document.markdown(rows), *({**one, **row("inconclusive"), "id": one["id"]} for one in rows)
-    )
-    line = "* reproduced → inconclusive: `a.b` sim, `a.c` sim. Its runs do not decide it.\n"
-    assert written.endswith(line)
-    older = written.replace(
-        line,
-        "* `a.b`, sim: reproduced → inconclusive. Its runs do not decide it.\n"
-        "* `a.c`, sim: reproduced → inconclusive.\n",
-    )
-    assert document.former(older).changes == {
-        ("a.b", "sim"): Change("reproduced", "inconclusive", "Its runs do not decide it."),
-        ("a.c", "sim"): Change("reproduced", "inconclusive", ""),
-    }
+    two = [*first, recorded("reproduced", claim="a.c")]
+    rows = [{**row("inconclusive"), "id": one} for one in ("a.b", "a.c")]
+    text = page(again(two, *rows), *({**NOT_RUN, "id": one["id"]} for one in rows))
+    assert text.endswith("* reproduced → inconclusive: `a.b` sim, `a.c` sim. Its runs do not decide it.\n")
 
 
 def test_the_cause_of_a_miss_is_below_the_table() -> None:
     assert document.markdown([row("not reproduced")]).endswith("| a.b | T | sim | not reproduced | x |\n")
-    written = document.markdown([row("not reproduced", cause="Why.")])
-    assert written.endswith("| x |\n\n## Causes of misses\n\n* `a.b`: Why.\n")
-    assert document.former(written).causes == {"a.b": "Why."}
-    assert "* `a.b`: Why.\n" in again(again(written))
-    assert "Why." not in again(written, row("reproduced"))
-
-
-def test_a_kept_row_has_the_cause_that_its_claim_knows() -> None:
+    missed = row("not reproduced", cause="Why.")
+    assert document.markdown([missed]).endswith("| x |\n\n## Causes of misses\n\n* `a.b`: Why.\n")
+    written = again([], missed)
+    assert "* `a.b`: Why.\n" in page(written)
+    assert "Why." not in page(written, row("reproduced"))
+    # A kept row has the cause that its claim knows.
     known = {**NOT_RUN, "known_cause": "Newer words"}
-    missed = document.markdown([row("not reproduced")])
-    assert "* `a.b`: Newer words.\n" in again(missed, known)
-    assert "* `a.b`: Newer words.\n" in again(document.markdown([row("not reproduced", cause="Why.")]), known)
+    assert "* `a.b`: Newer words.\n" in page([recorded("not reproduced")], known)
+    assert "* `a.b`: Newer words.\n" in page(written, known)
     # All checks were met, so it has nothing to explain.
-    assert "Newer" not in again(document.markdown([row("reproduced")]), known)
+    assert "Newer" not in page([recorded("reproduced")], known)
     assert "Newer" not in document.markdown([known])
 
 
@@ -135,62 +130,28 @@ def test_a_long_reason_is_a_list_below_the_table() -> None:
     written = document.markdown([row("not reproduced", reason)])
     assert "[and 2 more](#ab-sim) |\n" in written and "\n### a.b, sim\n" in written
     assert all(f"\n* {one}" in written for one in checks)
-    assert document.former(written).lines["a.b", "sim"].reason == reason
-    kept = again(written)
-    assert document.former(kept).lines["a.b", "sim"].reason == reason
+    assert page([recorded("not reproduced", reason)]) == written
     assert "more](" not in document.markdown([row("not reproduced", "one; two; three")])
 
 
-@pytest.mark.parametrize("text", ["", "# Gallery\n\nX"])
-def test_a_gallery_may_replace_a_gallery_or_nothing(text: str) -> None:
-    assert gallery.former(text) == gallery.Former()
-    assert gallery.former(f"# Notes\n{text}") is None
-
-
-def test_a_gallery_keeps_the_figures_of_claims_that_were_not_run(tmp_path: Path) -> None:
-    study = catalogue.study("queue16")
+def test_a_gallery_has_the_figures_that_are_beside_it(tmp_path: Path) -> None:
     one = "queue16.fig4"
     lines = [
-        Line(one, "T", "sim", "reproduced (quick)", "x", document.KEPT),
+        Line(one, "T", "sim", "reproduced (quick)", "x", kept=True),
         Line(one, "T", "kernel", "not run", ""),
     ]
+    file, studies = tmp_path / "g.md", [catalogue.study("queue16")]
     told: list[str] = []
-    file = tmp_path / "g.md"
-    gallery.save(file, lines, [(study, tmp_path)], say=told.append)
-    (sentence,) = told
-    assert "no figure of queue16.fig4" in sentence and "![" not in file.read_text()
+    text = gallery.markdown(file, lines, studies, document.Former(), "c.md", told.append)
+    assert told == [f"{file} has no figure of queue16.fig4"] and "![" not in text
     (tmp_path / "g").mkdir()
     (tmp_path / "g" / "queue16-fig4.png").write_bytes(b"")
-    gallery.save(file, lines, [(study, tmp_path)], table="c.md")
-    text = file.read_text()
-    assert "(g/queue16-fig4.png)" in text and "](c.md)" in text
-    assert "\nSimulation: reproduced (quick) ‡. `fullpipe study run queue16.fig4 --quick`\n" in text
-    # What is said about a kept figure, and the command of its runs, are kept with it.
-    look_at = catalogue.find([one])[0].claim.look_at
-    older = text.replace(look_at, "Look.").replace("--quick`", "--quick --seeds 2`")
-    gallery.save(file, lines, [(study, tmp_path)], gallery.former(older), "c.md")
-    assert file.read_text() == older
+    line = recorded("reproduced", claim=one, look_at="Look.")
+    text = gallery.markdown(file, lines, studies, document.former([line]), "c.md")
+    assert "(g/queue16-fig4.png)" in text and "](c.md)" in text and "\n\nLook.\n\n" in text
+    assert "\nSimulation: reproduced (quick). `fullpipe study run queue16.fig4`\n" in text
 
 
-def shown(text: str) -> dict[str, str]:
-    """The verdicts of a gallery, by claim."""
-    return {
-        claim: verdicts
-        for verdicts, claim in re.findall(r"^(.+)\. `fullpipe study run ([\w.-]+)[^`]*`$", text, re.MULTILINE)
-    }
-
-
-def test_the_documents_of_the_repository_agree() -> None:
-    table, figures = ((DOCS / name).read_text() for name in ("claims.md", "gallery.md"))
-    verdicts: dict[str, list[str]] = {}
-    for claim, world, verdict in re.findall(
-        r"^\| (\w+\.\w+) \| .+? \| (\w+) \| ([^|]+) \|", table, re.MULTILINE
-    ):
-        if verdict not in ("not run", "not built"):
-            verdicts.setdefault(claim, []).append(f"{theme.world_title(world)}: {verdict}")
-    expected = {claim: capitalised(", ".join(each)) for claim, each in verdicts.items()}
-    again = "write both again: fullpipe study claims --write docs/claims.md --gallery docs/gallery.md"
-    assert shown(figures) == expected, again
-    assert document.former(table).gallery == "gallery.md"
-    drawn = set(re.findall(r"\(gallery/(\S+)\)", figures))
+def test_every_image_is_in_the_gallery() -> None:
+    drawn = set(re.findall(r"\(gallery/(\S+)\)", (DOCS / "gallery.md").read_text()))
     assert drawn == {one.name for one in (DOCS / "gallery").iterdir()}

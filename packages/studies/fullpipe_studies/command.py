@@ -13,7 +13,6 @@ from fullpipe.cli.options import (
     SEEDS_HELP,
     Repetitions,
     World,
-    check_file,
     check_folder,
     complain,
     console,
@@ -29,14 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from fullpipe.runs.engines import Engine
-    from fullpipe_studies import document as documents
-    from fullpipe_studies import gallery as galleries
     from fullpipe_studies.catalogue import Built, Listed
     from fullpipe_studies.claim import Size
     from fullpipe_studies.run import Plan
 
-# More than a document of all verdicts takes.
-_MOST_FORMER_BYTES = 16 << 20
 # A claim's result, as in claims.json.
 Said: TypeAlias = "dict[str, Any]"
 
@@ -142,130 +137,38 @@ def run(
 
 @app.command()
 def claims(
-    write: Annotated[
-        Path | None, typer.Option(help="File to write the table to.", show_default="stdout", parser=path)
-    ] = None,
-    gallery: Annotated[
-        Path | None,
-        typer.Option(
-            help="Document to write with every figure, together with the table.",
-            show_default="the one that the table's former version names",
-            parser=path,
-        ),
-    ] = None,
-    since: Annotated[
-        Path | None,
-        typer.Option(
-            help="A former document: rows of claims that were not run here are kept, and changes told.",
-            show_default="the file to write",
-            parser=path,
-        ),
-    ] = None,
+    record: Annotated[
+        bool,
+        typer.Option("--record", help="Put the verdicts into results/claims.jsonl of this repository."),
+    ] = False,
     out: OutOfRuns = None,
 ) -> None:
     """Print the verdicts on all claims, in Markdown, from the claims.json of the last runs."""
-    from fullpipe import files
-    from fullpipe_studies import catalogue, document
-    from fullpipe_studies import gallery as pictures
+    from fullpipe import evidence, files
+    from fullpipe_studies import catalogue, document, gallery
 
     _check_there(out)
-    _check_document(write, "write")
-    former = there = _former("write", write)
-    if since is not None:
-        former = _former("since", since)
-    if gallery is None and write is not None and there.gallery is not None:
-        beside = write.with_name(there.gallery)
-        # They would contradict each other. A copy of the table alone has none.
-        gallery = beside if beside.exists() else None
-    _check_document(gallery, "gallery")
-    kept = _former_gallery(gallery, alone=write is None and since is None)
-    everything = catalogue.everything()
-    said = _verdicts(everything, out)
-    rows = [_row(one, catalogue.built(one.id), said.get(one.id), timed=False) for one in everything]
-    figures, named = None, None  # How the two documents name each other, if they are in one folder.
-    if write is not None and gallery is not None and write.parent == gallery.parent:
-        figures, named = gallery.name, write.name
-    table = document.markdown(rows, former, figures)
-    if gallery is not None:
-        folders = [(study, _found(out, study.name)) for study in catalogue.papers()]
-        pictures.save(gallery, document.lines(rows, former), folders, kept, named, complain)
-        say(f"Gallery: {gallery}")
-    if write is None:
-        print(table, end="")
-    else:
-        files.write_named(write, table.encode())
-        say(f"Claims: {write}")
-
-
-def _check_document(file: Path | None, option: str) -> None:
-    """Raises `ScenarioError` if a document cannot be written there. Creates nothing."""
-    from fullpipe.errors import mistake
-
-    if file is None:
+    if not record:
+        print(document.markdown(rows(out)), end="")
         return
-    if str(file) == "-":
-        raise mistake(option, "-", "a file", "leave out --write to print the table; name a file to write one")
-    check_file(file, option)
-    if option == "gallery" and not file.suffix:
-        # The images go into a folder that is named after the document.
-        raise mistake(option, str(file), "a name with a suffix", f'e.g. "{file}.md"')
+    path = evidence.folder() / "claims.jsonl"
+    former = document.former(evidence.read(path))
+    everything = catalogue.everything()
+    evidence.replace(path, document.recorded(rows(out), _verdicts(everything, out), former))
+    folders = [(study, _found(out, study.name)) for study in catalogue.papers()]
+    pages = path.parent.parent / "docs"
+    files.make_folder(pages)
+    gallery.pictures(pages / "gallery.md", folders, complain)
+    say(f"Recorded: {path}; `make docs` puts it into the pages")
 
 
-def _former(option: str, document: Path | None) -> "documents.Former":
-    """What a document says that was written before; nothing if none is there to be replaced.
+def rows(out: Path | None, *, ran: bool = True) -> list[dict[str, object]]:
+    """A row for each claim: its last verdicts in a folder of results. Without `ran`, none has any."""
+    from fullpipe_studies import catalogue
 
-    Raises:
-        ScenarioError: It was named to be read and is not there, or it is no such document.
-    """
-    from fullpipe.errors import mistake
-    from fullpipe_studies import document as documents
-
-    text = _text(option, document, _VERDICTS, may_be_new=option == "write")
-    found = documents.former(text)
-    if text.strip() and not found.lines:
-        # It would be replaced, or all rows that it should have would be lost.
-        raise mistake(option, str(document), f"{_VERDICTS}, which has a row for each claim", "name another")
-    return found
-
-
-def _former_gallery(gallery: Path | None, *, alone: bool) -> "galleries.Former":
-    """What a gallery says that is to be replaced; nothing if there is none.
-
-    Raises:
-        ScenarioError: It is another document, or it is written `alone`: without the verdicts of claims that
-            were not run here, it would lose them.
-    """
-    from fullpipe.errors import mistake
-    from fullpipe_studies import gallery as galleries
-
-    found = galleries.former(_text("gallery", gallery, _GALLERY, may_be_new=True))
-    if found is None:
-        raise mistake("gallery", str(gallery), _GALLERY, "name another file")
-    if found.commands and alone:
-        fix = "add --write or --since with the table of verdicts"
-        raise mistake("gallery", str(gallery), "to be written with the verdicts that it shows", fix)
-    return found
-
-
-_VERDICTS = "a document that `fullpipe study claims` wrote"
-_GALLERY = "a gallery that `fullpipe study claims` wrote, or a new file"
-
-
-def _text(option: str, document: Path | None, expected: str, *, may_be_new: bool) -> str:
-    """The text of a former document; empty if it is not there and may be new."""
-    from fullpipe import reading
-    from fullpipe.errors import mistake
-
-    if document is None:
-        return ""
-    try:
-        return reading.text(document, _MOST_FORMER_BYTES)
-    except FileNotFoundError:
-        if may_be_new:
-            return ""
-        raise mistake(option, str(document), expected, "name one that exists") from None
-    except reading.Unreadable as error:
-        raise mistake(option, str(document), f"{expected}: {error.expected}", error.fix) from None
+    everything = catalogue.everything()
+    said = _verdicts(everything, out) if ran else {}
+    return [_row(one, catalogue.built(one.id), said.get(one.id), timed=False) for one in everything]
 
 
 def _installed(chosen: "list[Built]") -> "list[Built]":

@@ -1,29 +1,31 @@
-"""The document of all verdicts, in Markdown: written from results, and read again for what it said before.
+"""The document of all verdicts, in Markdown, and the evidence that it is made of: a line for each row.
 
-Rows of claims that were not run here are kept, with the causes of misses, and so is the last change of each
-verdict. A kept row is marked by the rule that judged it: `KEPT` if the former document has today's rule, word
-for word (`claim.DECIDED`), `OLD` if not. So are results that were judged by another one.
+Rows of claims that were not run here are those of earlier lines, with the causes of misses, and so is the
+last change of each verdict. A row that was not judged by today's rule (`claim.DECIDED`) is marked.
 """
 
+import hashlib
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fullpipe.text import capitalised, cell, counted, joined
+from fullpipe import evidence
+from fullpipe.text import capitalised, cell, counted
 from fullpipe_studies.claim import DECIDED, Verdict, meanings
 
-OLD, KEPT = " †", " ‡"
+OLD = " †"
+# Which rule judged a row: of the words of today's.
+RULE = hashlib.sha256(DECIDED.encode()).hexdigest()[:12]
 
 _HEAD = """# What the papers claim, and whether it is reproduced
 
-Written by `fullpipe study claims --write docs/claims.md` from the last runs of `fullpipe study run`; not
-edited by hand. Each verdict is computed from the data of the runs; its criteria are in the claim's file in
-`packages/studies/fullpipe_studies`.
+Each verdict is computed from the data of the runs of `fullpipe study run`; its criteria are in the claim's
+file in `packages/studies/fullpipe_studies`. `fullpipe study claims --record` keeps the verdicts in
+`results/claims.jsonl`, and `make docs` makes `docs/claims.md` from these; it is not edited by hand.
 """
 _FIGURES = "Figures are in [{0}]({0})."
-_FIGURES_FOUND = re.compile(r"^Figures are in \[([\w.-]+)\]\(\1\)\.$", re.MULTILINE)
 _TABLE = """
 | claim | title | world | verdict | reason |
 |---|---|---|---|---|
@@ -33,10 +35,6 @@ _CHANGES_SAID = "The last change of each verdict, with the day on which it was j
 _OLD_SAID = (
     "† Judged by an earlier rule, in its words, and kept from then. The first rule was more lenient: a mean "
     "within the limits was enough. Do not compare these rows with the others."
-)
-_KEPT_SAID = (
-    "‡ Kept from an earlier version of this document, and judged by the rule below. The runs are not on the "
-    "machine that wrote this version."
 )
 # What the additions to a verdict mean.
 _FORM_SAID = (
@@ -78,7 +76,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Line:
-    """One row: a claim in one world. `verdict` has the form in brackets, `mark` is that of a kept row."""
+    """One row: a claim in one world. `verdict` has the form in brackets; `kept`: it is of an earlier line."""
 
     claim: str
     title: str
@@ -86,6 +84,7 @@ class Line:
     verdict: str
     reason: str
     mark: str = ""
+    kept: bool = False
 
     @property
     def word(self) -> str:
@@ -105,15 +104,14 @@ class Line:
 
 @dataclass(frozen=True)
 class Former:
-    """What a document said: its rows and the last change of each by claim and world, causes by claim.
-
-    `gallery` is the name of the document of its figures, in the same folder.
-    """
+    """What earlier lines say: the rows and the last change of each by claim and world, all else by claim."""
 
     lines: Mapping[tuple[str, str], Line] = field(default_factory=dict)
     causes: Mapping[str, str] = field(default_factory=dict)
     changes: Mapping[tuple[str, str], Change] = field(default_factory=dict)
-    gallery: str | None = None
+    commands: Mapping[str, str] = field(default_factory=dict)
+    look_at: Mapping[str, str] = field(default_factory=dict)  # What to look for in the figure.
+    older: str = ""  # Which claims are older than the code of today.
 
 
 def lines(rows: Sequence[Mapping[str, Any]], former: Former | None = None) -> list[Line]:
@@ -129,8 +127,13 @@ def lines(rows: Sequence[Mapping[str, Any]], former: Former | None = None) -> li
                 line = replace(line, mark=OLD)
             before = former.lines.get((line.claim, world))
             if line.word == Verdict.NOT_RUN.value and before is not None and before.ran:
-                line = replace(before, title=line.title, mark=before.mark or KEPT)
+                line = replace(before, title=line.title, kept=True)
             found.append(line)
+        # Worlds that the list of claims does not name, in which it ran nevertheless.
+        others = (
+            one for at, one in former.lines.items() if at[0] == row["id"] and at[1] not in row["worlds"]
+        )
+        found += [replace(one, title=row["title"], kept=True) for one in others]
     return found
 
 
@@ -146,6 +149,7 @@ def markdown(
     head = [_HEAD.rstrip()]
     if gallery is not None:
         head += ["", _FIGURES.format(gallery)]
+    head += ["", former.older] if former.older else []
     head += _about_marks(said)
     head += _about_words(said)
     below = [*_long_reasons(said), *_causes(rows, said, former), *_changes(rows, said, former)]
@@ -156,30 +160,65 @@ def markdown(
     return "\n".join(head) + "\n" + _TABLE + "\n".join([*table, *below]) + "\n"
 
 
-def former(text: str) -> Former:
-    """What a document says that `markdown` made."""
-    parts = dict.fromkeys((_REASONS, _CAUSES, _CHANGES), "")
-    table, *sections = re.split(r"^(?=## )", text, flags=re.MULTILINE)
-    for section in sections:
-        title, _, rest = section.partition("\n")
-        parts[title] = rest
-    long = _listed_reasons(parts[_REASONS])
-    # Rows of another rule are not comparable with today's.
-    mark = "" if DECIDED in table else OLD
-    found = {}
-    for row in table.splitlines():
-        # A reason may have an escaped bar.
-        cells = [one.strip().replace(r"\|", "|") for one in re.split(r"(?<!\\)\|", row)]
-        if len(cells) == 7 and "." in cells[1]:
-            claim, title, world, verdict, reason = cells[1:6]
-            own = next((one for one in (OLD, KEPT) if verdict.endswith(one)), "")
-            if own != OLD:
-                own = mark
-            verdict = verdict.removesuffix(OLD).removesuffix(KEPT)
-            found[claim, world] = Line(claim, title, world, verdict, long.get((claim, world), reason), own)
-    causes = dict(re.findall(r"^\* `([^`]+)`: (.+)$", parts[_CAUSES], re.MULTILINE))
-    figures = _FIGURES_FOUND.search(table)
-    return Former(found, causes, _listed_changes(parts[_CHANGES]), figures[1] if figures else None)
+def former(found: Sequence[Mapping[str, Any]], builds: Mapping[str, str] | None = None) -> Former:
+    """What lines of evidence say; with the `builds` of today, which of them are older."""
+    rows, changes = {}, {}
+    for line in found:
+        at = line["key"]["claim"], line["key"]["world"]
+        verdict = line["verdict"] + (f" ({line['form']})" if line["form"] else "")
+        rows[at] = Line(at[0], "", at[1], verdict, line["reason"], "" if line["rule"] == RULE else OLD)
+        if line["change"] is not None:
+            changes[at] = Change(**line["change"])
+    causes, commands, look_at = (
+        {line["key"]["claim"]: value for line in found if (value := _part(line, name)) is not None}
+        for name in ("cause", "command", "look_at")
+    )
+    older = "" if builds is None else evidence.older_sentence(found, "claim", builds)
+    return Former(rows, causes, changes, commands, look_at, older)
+
+
+def _part(line: Mapping[str, Any], name: str) -> str | None:
+    found = line["made"]["command"] if name == "command" else line[name]
+    return None if found is None else str(found)
+
+
+def recorded(
+    rows: Sequence[Mapping[str, Any]], said: Mapping[str, Mapping[str, Any]], before: Former
+) -> list[evidence.Line]:
+    """The evidence of the claims that were run here. `said` has their results, by claim."""
+    shown = lines(rows, before)
+    changes = _changed(rows, shown, before)
+    about = {row["id"]: row for row in rows}
+    found = []
+    for line in shown:
+        if line.kept or not line.ran:
+            continue
+        row, result = about[line.claim], said[line.claim]
+        builds = dict(one.split(" ", 1) for one in result.get("builds", ()))
+        fingerprint = {world: build for world, build in builds.items() if world == line.world}
+        made = evidence.made(str(result.get("command", "")), fingerprint, ())
+        checks: Sequence[Mapping[str, Any]] = next(
+            (one["checks"] for one in result["findings"] if one["world"] == line.world), []
+        )
+        change = changes.get((line.claim, line.world))
+        found.append(
+            {
+                "key": {"claim": line.claim, "world": line.world},
+                "made": made | {"at": result["at"], "fullpipe": result.get("version")},
+                "rule": None if line.mark == OLD else RULE,
+                "form": line.verdict.removeprefix(line.word).strip(" ()"),
+                "verdict": line.word,
+                "reason": line.reason,
+                "checks": [
+                    {"what": one["what"], "value": one.get("ours"), "outcome": one["outcome"]}
+                    for one in checks
+                ],
+                "cause": row.get("cause") or None,
+                "change": None if change is None else vars(change),
+                "look_at": result.get("look_at"),
+            }
+        )
+    return found
 
 
 def form(row: Mapping[str, Any], one: Mapping[str, Any]) -> str:
@@ -190,20 +229,14 @@ def form(row: Mapping[str, Any], one: Mapping[str, Any]) -> str:
 
 
 def _about_marks(said: Sequence[Line]) -> list[str]:
-    """How many rows are kept and by which rule, what the comparable ones say, and what the marks mean."""
-    counts = {mark: sum(one.mark == mark for one in said) for mark in (OLD, KEPT)}
-    if not any(counts.values()):
+    """How many rows another rule judged, what the comparable ones say, and what the mark means."""
+    old = sum(one.mark == OLD for one in said)
+    if not old:
         return []
-    marked = joined(
-        [f"{count} {'is' if count == 1 else 'are'} marked{mark}" for mark, count in counts.items() if count]
-    )
     comparable = Counter(one.word for one in said if one.mark != OLD)
     others = ", ".join(f"{comparable[one.value]} {one.value}" for one in Verdict if comparable[one.value])
-    told = f"Of {counted(len(said), 'row')}, {marked}."
-    if others:
-        told += f" {'Those without †' if counts[OLD] else 'All'}: {others}."
-    notes = {OLD: _OLD_SAID, KEPT: _KEPT_SAID}
-    return ["", told, *(line for mark, note in notes.items() if counts[mark] for line in ("", note))]
+    told = f"Of {counted(len(said), 'row')}, {old} {'is' if old == 1 else 'are'} marked{OLD}."
+    return ["", f"{told} Those without it: {others}." if others else told, "", _OLD_SAID]
 
 
 def _about_words(said: Sequence[Line]) -> list[str]:
@@ -249,20 +282,11 @@ def _long_reasons(said: Sequence[Line]) -> list[str]:
     return ["", _REASONS, *told] if told else []
 
 
-def _listed_reasons(section: str) -> dict[tuple[str, str], str]:
-    found = {}
-    for part in re.split(r"^### ", section, flags=re.MULTILINE)[1:]:
-        title, _, rest = part.partition("\n")
-        claim, _, world = title.partition(", ")
-        found[claim, world] = _BETWEEN.join(re.findall(r"^\* (.+)$", rest, re.MULTILINE))
-    return found
-
-
 def _causes(rows: Sequence[Mapping[str, Any]], said: Sequence[Line], former: Former) -> list[str]:
     """Causes of misses. Of a kept row it is not known whether some check is missed beside the verdict."""
     kept: dict[str, list[Line]] = {}
     for line in said:
-        if line.mark:
+        if line.mark or line.kept:
             kept.setdefault(line.claim, []).append(line)
     told = []
     for row in rows:
@@ -277,10 +301,12 @@ def _causes(rows: Sequence[Mapping[str, Any]], said: Sequence[Line], former: For
     return ["", _CAUSES, "", *told] if told else []
 
 
-def _changes(rows: Sequence[Mapping[str, Any]], said: Sequence[Line], former: Former) -> list[str]:
-    """The last change of each verdict on runs, in one line for those that changed alike."""
+def _changed(
+    rows: Sequence[Mapping[str, Any]], said: Sequence[Line], former: Former
+) -> dict[tuple[str, str], Change]:
+    """The last change of each verdict on runs."""
     about = {row["id"]: row for row in rows}
-    alike: dict[Change, list[str]] = {}
+    found = {}
     for line in said:
         at = line.claim, line.world
         before, change = former.lines.get(at), former.changes.get(at)
@@ -290,7 +316,15 @@ def _changes(rows: Sequence[Mapping[str, Any]], said: Sequence[Line], former: Fo
             on = row.get("on", "")
             change = Change(before.word, line.word, _sentence(why), on if _DAY.fullmatch(on) else "")
         if change is not None and change.now == line.word:
-            alike.setdefault(change, []).append(f"`{line.claim}` {line.world}")
+            found[at] = change
+    return found
+
+
+def _changes(rows: Sequence[Mapping[str, Any]], said: Sequence[Line], former: Former) -> list[str]:
+    """The last change of each verdict, in one line for those that changed alike."""
+    alike: dict[Change, list[str]] = {}
+    for (claim, world), change in _changed(rows, said, former).items():
+        alike.setdefault(change, []).append(f"`{claim}` {world}")
     told = [
         f"* {f'{one.on}: ' if one.on else ''}{one.was} → {one.now}: {', '.join(names)}."
         f"{f' {one.why}' if one.why else ''}"
@@ -300,23 +334,6 @@ def _changes(rows: Sequence[Mapping[str, Any]], said: Sequence[Line], former: Fo
 
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
-_NAMES = re.compile(r"`([^`]+)` ([\w-]+)")
-_CHANGED = re.compile(
-    rf"\* (?:({_DAY.pattern}): )?([^`:]+) → ([^`:]+): ({_NAMES.pattern}(?:, {_NAMES.pattern})*)\.(?: (.+))?"
-)
-# As documents had it until November 2026.
-_CHANGED_ALONE = re.compile(r"\* `([^`]+)`, ([\w-]+): ([^.]+) → ([^.]+)\.(?: (.+))?")
-
-
-def _listed_changes(section: str) -> dict[tuple[str, str], Change]:
-    found = {}
-    for line in section.splitlines():
-        if one := _CHANGED.fullmatch(line):
-            change = Change(one[2], one[3], one[9] or "", one[1] or "")
-            found.update(dict.fromkeys(_NAMES.findall(one[4]), change))
-        elif one := _CHANGED_ALONE.fullmatch(line):
-            found[one[1], one[2]] = Change(one[3], one[4], one[5] or "")
-    return found
 
 
 def _told_by_words(was: str, verdict: str) -> str:

@@ -26,6 +26,7 @@ from fullpipe import files, reading
 from fullpipe.report.figures import theme
 from fullpipe.report.figures.svg import picture
 from fullpipe.report.figures.svg import png as as_png
+from fullpipe.runs.worlds import registry
 from fullpipe_studies import page
 from fullpipe_studies.catalogue import Built, Study
 from fullpipe_studies.checks import Outcome, Over
@@ -63,7 +64,7 @@ _SAID = {
     **dict.fromkeys(("look_at", "version", "at"), str),
     "size": _words(Size),
     **dict.fromkeys(("seeds", "repetitions"), _From(1)),
-    **{name: [str] for name in ("worlds", "because", "notes", "machines?")},
+    **{name: [str] for name in ("worlds", "because", "notes", "machines?", "builds?")},
     **dict.fromkeys(("command?", "rule?"), str),
     "findings": [_FINDING],
 }
@@ -241,6 +242,7 @@ def _about(result: Result) -> dict[str, Any]:
         "repetitions": plan.repetitions,
         "command": plan.command,
         "machines": list(result.machines),
+        "builds": [f"{name} {registry.named(name).build()}" for name in plan.worlds],
         "rule": DECIDED,
         "version": _native.version(),
         "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),

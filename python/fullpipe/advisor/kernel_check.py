@@ -23,6 +23,7 @@ The criterion, written before the first result:
 The time of a measurement may be limited. When it is over, the trusted repetitions that there are count.
 """
 
+import abc
 import contextlib
 import csv
 import io
@@ -169,40 +170,42 @@ def _variance(values: Sequence[float]) -> float:
     return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
 
 
-@dataclass(frozen=True)
-class Held:
-    """A case, the advisor's answer, and the candidates' scores in the kernel.
+class Judged(abc.ABC):
+    """A path, who is advised, and the candidates' mean scores in the kernel."""
 
-    A candidate has a score for each repetition that can be trusted.
-    """
+    number: int
+    name: str
+    purpose: str  # The name of the goal.
+    leaders: tuple[str, ...]  # The first of the advisor's ranking, and those that are called equal.
+    counts: dict[str, int]  # The trusted repetitions of each candidate.
 
-    case: Case
-    answer: Ranking
-    scores: dict[str, list[float]]
-    left_out: int = 0  # Repetitions of candidates that cannot be trusted, or failed.
+    @abc.abstractmethod
+    def mean(self, candidate: str) -> float:
+        """A candidate's score in the kernel."""
+
+    @abc.abstractmethod
+    def lack(self, candidate: str, other: str | None = None) -> Lack:
+        """What a candidate lacks against the best one, or another."""
 
     @property
     def advised(self) -> str:
         """The first of the advisor's ranking."""
-        return self.answer.places[0].candidate
+        return self.leaders[0]
+
+    @property
+    def clear(self) -> bool:
+        """Whether the advisor names a clear winner."""
+        return len(self.leaders) == 1
 
     @property
     def judged(self) -> bool:
         """Whether there are enough trusted runs."""
-        return all(len(values) >= _LEAST_TRUSTED for values in self.scores.values())
-
-    def mean(self, candidate: str) -> float:
-        """A candidate's score in the kernel."""
-        return math.fsum(self.scores[candidate]) / len(self.scores[candidate])
+        return all(count >= _LEAST_TRUSTED for count in self.counts.values())
 
     @property
     def best(self) -> str:
         """Who has the highest score in the kernel; the advised one if it is as high."""
-        return max(self.scores, key=lambda name: (self.mean(name), name == self.advised))
-
-    def lack(self, candidate: str, other: str | None = None) -> Lack:
-        """What a candidate lacks against the best one, or another."""
-        return Lack.of(self.scores[candidate], self.scores[other or self.best])
+        return max(self.counts, key=lambda name: (self.mean(name), name == self.advised))
 
     def within(self, candidate: str) -> bool:
         """Whether a candidate's mean is within the tolerance of the best."""
@@ -214,14 +217,6 @@ class Held:
         return self.judged and self.within(self.advised)
 
     @property
-    def settled(self) -> bool:
-        """Whether more repetitions would say nothing new."""
-        if not self.judged or any(len(values) < REPETITIONS[0] for values in self.scores.values()):
-            return False
-        lacks = [self.lack(self.advised, name) for name in self.scores if name != self.advised]
-        return any(one.low > WITHIN for one in lacks) or all(one.settled for one in lacks)
-
-    @property
     def verdict(self) -> str:
         """In a word or two."""
         if not self.judged:
@@ -230,20 +225,75 @@ class Held:
 
 
 @dataclass(frozen=True)
-class Table:
-    """All cases."""
+class Held(Judged):
+    """A case, the advisor's answer, and the candidates' scores in the kernel.
 
-    held: tuple[Held, ...]
+    A candidate has a score for each repetition that can be trusted.
+    """
+
+    case: Case
+    answer: Ranking
+    scores: dict[str, list[float]]
+    left_out: int = 0  # Repetitions of candidates that cannot be trusted, or failed.
+
+    @property
+    def number(self) -> int:  # type: ignore[override]
+        """That of the case."""
+        return self.case.number
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """Its path for people."""
+        return self.case.name
+
+    @property
+    def purpose(self) -> str:  # type: ignore[override]
+        """The name of its goal."""
+        return self.case.goal.name
+
+    @property
+    def leaders(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Those of the answer."""
+        return self.answer.leaders
+
+    @property
+    def counts(self) -> dict[str, int]:  # type: ignore[override]
+        """How many scores each candidate has."""
+        return {name: len(values) for name, values in self.scores.items()}
+
+    def mean(self, candidate: str) -> float:
+        """A candidate's score in the kernel."""
+        return math.fsum(self.scores[candidate]) / len(self.scores[candidate])
+
+    def lack(self, candidate: str, other: str | None = None) -> Lack:
+        """What a candidate lacks against the best one, or another."""
+        return Lack.of(self.scores[candidate], self.scores[other or self.best])
+
+    @property
+    def settled(self) -> bool:
+        """Whether more repetitions would say nothing new."""
+        if not self.judged or any(len(values) < REPETITIONS[0] for values in self.scores.values()):
+            return False
+        lacks = [self.lack(self.advised, name) for name in self.scores if name != self.advised]
+        return any(one.low > WITHIN for one in lacks) or all(one.settled for one in lacks)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """All paths, as tables show them."""
+
+    held: tuple[Judged, ...]
     world: str
     build: str  # Version and kernel.
     failed: tuple[str, ...] = field(default=())
+    older: str = ""  # Which paths are older than the code of today.
 
     @property
-    def judged(self) -> list[Held]:
+    def judged(self) -> list[Judged]:
         """Those with enough trusted runs."""
         return [one for one in self.held if one.judged]
 
-    def share(self, of: Callable[[Held], bool]) -> float:
+    def share(self, of: Callable[[Judged], bool]) -> float:
         """The share of the judged cases."""
         return sum(map(of, self.judged)) / len(self.judged) if self.judged else 0.0
 
@@ -264,8 +314,8 @@ class Table:
     def summary(self) -> list[tuple[str, int, int]]:
         """What is met on how many paths, of how many: the advice, and for comparison simpler rules."""
         judged = self.judged
-        clear = [one for one in judged if one.answer.winner is not None]
-        unclear = [one for one in judged if one.answer.winner is None]
+        clear = [one for one in judged if one.clear]
+        unclear = [one for one in judged if not one.clear]
         rows = [
             ("the advised controller", judged, [one.met for one in judged]),
             ("of these, clear winners", clear, [one.met for one in clear]),
@@ -273,7 +323,7 @@ class Table:
             (
                 "no clear winner: every controller that is called equal",
                 unclear,
-                [all(map(one.within, one.answer.leaders)) for one in unclear],
+                [all(map(one.within, one.leaders)) for one in unclear],
             ),
             *((f"always {name}", judged, [one.within(name) for one in judged]) for name in CANDIDATES),
         ]
@@ -282,6 +332,7 @@ class Table:
     def to_markdown(self) -> str:
         """The tables of docs/advisor/kernel.md."""
         lines = [f"Made by `fullpipe kernel advice`: {self.build}. {self}", ""]
+        lines += [self.older, ""] if self.older else []
         lines += [f"| within {100 * WITHIN:.0f} % of the best in the kernel | paths | |", "|---|---|---|"]
         lines += [
             f"| {name} | {met} of {paths} | {f'{100 * met / paths:.0f} %' if paths else '–'} |"
@@ -293,6 +344,13 @@ class Table:
         if self.failed:
             lines += ["", *(f"Failed: {one}" for one in self.failed)]
         return "\n".join(lines) + "\n"
+
+
+@dataclass(frozen=True)
+class Table(Shown):
+    """All cases, with their runs' scores."""
+
+    held: tuple[Held, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """Everything in plain values."""
@@ -353,28 +411,18 @@ class Table:
         return text.getvalue()
 
 
-def _row(one: Held) -> list[str]:
+def _row(one: Judged) -> list[str]:
     """A case's line in the page."""
-    advised = one.advised if one.answer.winner else f"{' = '.join(one.answer.leaders)}"
-    scores = [
-        f"{one.mean(name):.3f} ({len(values)})" if values else "–" for name, values in one.scores.items()
-    ]
+    scores = [f"{one.mean(name):.3f} ({count})" if count else "–" for name, count in one.counts.items()]
     lacks = "–"
     if one.judged and one.best != one.advised:
         lack = one.lack(one.advised)
         lacks = f"{100 * lack.mean:.1f} % ({100 * lack.low:.1f}..{100 * lack.high:.1f})"
     elif one.judged:
         lacks = "0"
-    return [
-        str(one.case.number),
-        one.case.name,
-        one.case.goal.name,
-        advised,
-        one.best if one.judged else "–",
-        *scores,
-        lacks,
-        one.verdict,
-    ]
+    best = one.best if one.judged else "–"
+    advised = " = ".join(one.leaders)
+    return [str(one.number), one.name, one.purpose, advised, best, *scores, lacks, one.verdict]
 
 
 def write(table: Table, folder: Path) -> None:

@@ -1,25 +1,24 @@
-"""How far the simulator can be trusted near a path: the nearest cells of the table in docs/fidelity.md.
+"""How far the simulator can be trusted near a path: the nearest cells on which it was compared with Linux.
 
-`nearest_cells.json` has that table's cells with their paths in numbers. It is made from the page and the grid
-that the page was made with: `python -m fullpipe.advisor.nearest_cells PAGE GRID`.
+`nearest_cells.json` has the cells of `results/agreement.jsonl` that have a path in numbers. `make docs` makes
+it, because an installed package has no `results`.
 """
 
 import json
 import math
-import re
-import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from fullpipe.advisor.question import Numbers
+from fullpipe.agreement.grid.lines import Row, row
 from fullpipe.text import joined
 
-_FILE = Path(__file__).with_name("nearest_cells.json")
+FILE = Path(__file__).with_name("nearest_cells.json")
 # Cells farther away than this say little about a path: as far as ten times the rate and the round-trip time.
 FAR = 1.5
-# The largest buffer of a host that Linux knows.
-_UNLIMITED = 2**31 - 1
 # A loss probability of zero, for distances.
 _NO_LOSS = 1e-5
 
@@ -56,7 +55,7 @@ def cells() -> tuple[Cell, ...]:
     """The cells of the table."""
     return tuple(
         Cell(**{**one, "controllers": tuple(one["controllers"])})
-        for one in json.loads(_FILE.read_text(encoding="utf-8"))
+        for one in json.loads(FILE.read_text(encoding="utf-8"))
     )
 
 
@@ -92,66 +91,26 @@ def sentence(path: Numbers, controllers: tuple[str, ...], beyond: tuple[str, ...
     )
 
 
-_ROW = re.compile(r"^\| (?P<name>[^|]+) \|(?P<rest>.*)\|$")
+def of(lines: Sequence[Mapping[str, Any]]) -> list[Cell]:
+    """The cells of these lines of evidence that have a path in numbers, in the grid's order."""
+    # Advice is simulated with ideal hosts.
+    key = {"grid": "agreement", "hosts": "ideal", "worlds": ["sim", "kernel"]}
+    mine = (one for one in lines if {name: one["key"][name] for name in key} == key and one.get("path"))
+    return [_cell(line, row(line)) for line in sorted(mine, key=lambda line: line["number"])]
 
 
-def read(page: str, grid: str) -> list[Cell]:
-    """The cells of a page made by `fullpipe agree --write-table`, with the paths of its grid's cells."""
-    from fullpipe.agreement.grid import document
-    from fullpipe.report.grid.write import MARKERS
-
-    found = []
-    rows = {}
-    # Advice is simulated with ideal hosts, whose table this is; the page has another of Linux hosts.
-    ideal = page.partition(MARKERS.begin)[2].partition(MARKERS.end)[0]
-    for line in ideal.splitlines():
-        if (match := _ROW.match(line)) and line.count("|") == 14:
-            columns = [part.strip() for part in match["rest"].split("|")]
-            rows[match["name"].strip()] = columns
-    for cell in document.load(grid).cells:
-        spec = cell.alternative.spec
-        row = rows.get(cell.name)
-        link = next((one for one in spec["forward"] if one["kind"] == "link"), None)
-        queue = (link or {}).get("queue") or {}
-        plain = {"link", "delay", "loss"} >= {one["kind"] for one in spec["forward"]}
-        sized = any(flow["workload"]["kind"] != "bulk" for flow in spec["flows"])
-        # The rate stays, and buffers of hosts do not limit: so are the paths that are asked about.
-        steady = link is not None and set(link["rate_bps"]) == {"initial"}
-        limited = spec["hosts"]["tcp_rmem_bytes"][-1] < _UNLIMITED
-        # Flows of several round-trip times have no path whose distance could be told.
-        several = len({flow["extra_forward_ns"] + flow["extra_reverse_ns"] for flow in spec["flows"]}) > 1
-        other = not plain or not steady or limited or sized or several
-        if row is None or link is None or other or "bytes" not in queue:
-            continue
-        delays = [
-            one["delay_ns"]["initial"] for one in spec["forward"] + spec["reverse"] if one["kind"] == "delay"
-        ]
-        lost = [one["probability"]["initial"] / 2**32 for one in spec["forward"] if one["kind"] == "loss"]
-        found.append(
-            Cell(
-                name=cell.name,
-                controllers=tuple(sorted({flow["controller"] for flow in spec["flows"]})),
-                rate_bps=float(link["rate_bps"]["initial"]),
-                rtt_ms=sum(delays) / 1e6,
-                buffer_bytes=float(queue["bytes"]),
-                loss=lost[0] if lost else 0.0,
-                goodput_apart=float(row[2].rstrip("%")) / 100,
-                rtt_apart=float(row[5].rstrip("%")) / 100,
-                verdict=row[11],
-            )
-        )
-    return found
+def _cell(line: Mapping[str, Any], shown: Row) -> Cell:
+    path = {name: float(line["path"][name]) for name in ("rate_bps", "rtt_ms", "buffer_bytes", "loss")}
+    return Cell(
+        name=shown.name,
+        controllers=tuple(line["path"]["controllers"]),
+        goodput_apart=shown.values["goodput_bps"].apart or 0.0,
+        rtt_apart=shown.values["rtt_mean_ms"].apart or 0.0,
+        verdict=shown.verdict,
+        **path,
+    )
 
 
-def main(page: str, grid: str) -> None:
-    """Writes `nearest_cells.json`."""
-    from fullpipe import files
-
-    found = read(Path(page).read_text(encoding="utf-8"), grid)
-    text = json.dumps([asdict(one) for one in found], indent=1) + "\n"
-    files.write_named(_FILE, text.encode())
-    print(f"{len(found)} cells")
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:3])
+def text(found: Sequence[Cell]) -> str:
+    """The text of `nearest_cells.json`."""
+    return json.dumps([asdict(one) for one in found], indent=1) + "\n"

@@ -10,7 +10,7 @@ In addition, each difference has a tolerance: the limit for nine tenths of a gri
 `differences` tells why one scenario is judged by another rule.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,23 +82,31 @@ class Compared:
     @property
     def agrees(self) -> bool:
         """Whether in every measure the ranges of both worlds overlap."""
-        # Without goodput there is nothing to compare.
-        return (
-            not self.one_sided
-            and "goodput_bps" in self.measured
-            and all(one.overlaps for one in self.measured.values())
-        )
+        return _agrees(self.one_sided, self.measured)
 
     @property
     def verdict(self) -> str:
         """A word or two."""
-        if not self.judged:
-            return "no run" if not self.doubted else "untrusted"
-        if self.agrees:
-            return "agrees"
-        if self.one_sided or "goodput_bps" not in self.measured:
-            return "differs"
-        return "close" if all(one.tolerable for one in self.measured.values()) else "differs"
+        return word((len(self.ours), len(self.theirs)), len(self.doubted), self.one_sided, self.measured)
+
+
+def word(
+    runs: Sequence[int], untrusted: int, one_sided: Sequence[str], measured: Mapping[str, Measured]
+) -> str:
+    """The verdict on a cell, in a word or two. `runs` are those of each world that can be trusted."""
+    if not all(runs):
+        return "no run" if not untrusted else "untrusted"
+    if _agrees(one_sided, measured):
+        return "agrees"
+    if one_sided or "goodput_bps" not in measured:
+        return "differs"
+    return "close" if all(one.tolerable for one in measured.values()) else "differs"
+
+
+def _agrees(one_sided: Sequence[str], measured: Mapping[str, Measured]) -> bool:
+    # Without goodput there is nothing to compare.
+    overlap = all(one.overlaps for one in measured.values())
+    return not one_sided and "goodput_bps" in measured and overlap
 
 
 _JUDGED = (
@@ -108,7 +116,10 @@ _JUDGED = (
     ("retransmits", differences.factor(RETRANSMITS_FACTOR, few=RETRANSMITS_THAT_COUNT, directed=True)),
 )
 _POINTS = differences.points(SHARE_TOLERANCE)
-NAMES = (*(name for name, _ in _JUDGED), "share")
+# How each measure is compared, and what it is.
+COMPARES = {**dict(_JUDGED), "share": _POINTS}
+QUANTITIES: dict[str, Quantity] = {**{name: BY_NAME[name] for name, _ in _JUDGED}, "share": SHARE}
+NAMES = tuple(COMPARES)
 
 
 def compare(cell: Cell, ours: Sequence[Stored], theirs: Sequence[Stored]) -> Compared:

@@ -10,7 +10,7 @@ from pathlib import Path
 from fullpipe import files
 from fullpipe.agreement.grid.compare import Compared, compare
 from fullpipe.agreement.grid.document import Cell, Grid
-from fullpipe.agreement.grid.summary import Target, own_targets, quick_targets, targets
+from fullpipe.agreement.grid.summary import Target, enough, own_targets, quick_targets, targets, verdict
 from fullpipe.errors import mistake
 from fullpipe.runs import sweep
 from fullpipe.runs.engines import Engine, Failed
@@ -25,11 +25,6 @@ from fullpipe.text import counted, joined, minutes
 
 SEEDS = 10
 REPETITIONS = 3
-
-# The share of a grid that must have been compared for it to pass: the rest could differ.
-LEAST_JUDGED = 0.9
-# The share for a quick grid, which is for any machine: on a busy one, some runs are untrustworthy.
-LEAST_JUDGED_QUICK = 0.5
 
 
 @dataclass(frozen=True)
@@ -126,38 +121,16 @@ class Found:
         return sum(cell.judged for cell in self.cells)
 
     @property
-    def enough(self) -> bool:
-        """Whether enough of the grid was compared to judge it."""
-        least = LEAST_JUDGED_QUICK if self.plan.grid.quick else LEAST_JUDGED
-        return self.judged >= least * len(self.cells)
-
-    @property
     def met(self) -> bool:
         """Whether every target is met, over enough of the grid, and nothing failed."""
-        return not self.failed and self.enough and all(target.met for target in self.targets)
+        judged = enough(self.judged, len(self.cells), quick=self.plan.grid.quick)
+        return not self.failed and judged and all(target.met for target in self.targets)
 
     @property
     def verdict(self) -> str:
         """A sentence or two."""
-        agreeing, unknown = sum(cell.agrees for cell in self.cells), len(self.cells) - self.judged
-        count = [target for target in self.targets if target.counts]
-        met = sum(target.met for target in count)
-        too_many = "" if self.enough else ", too many for the grid to pass"
-        left_out = f"; {unknown} of {counted(len(self.cells), 'cell')} could not be compared{too_many}"
-        failed = f"; {counted(len(self.failed), 'run')} failed" if self.failed else ""
-        return (
-            f"{agreeing} of {self.judged} cells agree; {met} of {len(count)} targets are met"
-            f"{left_out if unknown else ''}{failed}.{self._allowed}"
-        )
-
-    @property
-    def _allowed(self) -> str:
-        """Why the grid passes although cells differ; empty unless it does."""
-        differing = sum(cell.verdict == "differs" for cell in self.cells)
-        if not self.met or not differing:
-            return ""
-        of = "the median cell" if self.plan.grid.quick else "nine tenths of the cells"
-        return f" Targets are about {of}, not about each: {counted(differing, 'cell')} may differ."
+        words = [cell.verdict for cell in self.cells]
+        return verdict(words, self.targets, len(self.failed), quick=self.plan.grid.quick)
 
 
 def only(grid: Grid, pattern: str | None) -> Grid:

@@ -14,6 +14,7 @@ from fullpipe.agreement.grid.rules import (
     RTT_TOLERANCE,
     SHARE_TOLERANCE,
 )
+from fullpipe.text import counted
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,40 @@ def targets(cells: Sequence[Compared]) -> list[Target]:
             expected=True,
         ),
     ]
+
+
+# The share of a grid that must have been compared for it to pass: the rest could differ.
+LEAST_JUDGED = 0.9
+# The share for a quick grid, which is for any machine: on a busy one, some runs are untrustworthy.
+LEAST_JUDGED_QUICK = 0.5
+# The verdicts on cells for which both worlds have results.
+JUDGED = ("agrees", "close", "differs")
+
+
+def enough(judged: int, cells: int, *, quick: bool) -> bool:
+    """Whether enough of a grid was compared to judge it."""
+    return judged >= (LEAST_JUDGED_QUICK if quick else LEAST_JUDGED) * cells
+
+
+def verdict(words: Sequence[str], targets: Sequence[Target], failed: int, *, quick: bool) -> str:
+    """A grid in a sentence or two. `words` are the verdicts on its cells, `failed` counts its failed runs."""
+    judged = sum(one in JUDGED for one in words)
+    unknown, differing = len(words) - judged, words.count("differs")
+    whole = enough(judged, len(words), quick=quick)
+    count = [target for target in targets if target.counts]
+    too_many = "" if whole else ", too many for the grid to pass"
+    left_out = f"; {unknown} of {counted(len(words), 'cell')} could not be compared{too_many}"
+    failures = f"; {counted(failed, 'run')} failed" if failed else ""
+    said = (
+        f"{words.count('agrees')} of {judged} cells agree; "
+        f"{sum(target.met for target in count)} of {len(count)} targets are met"
+        f"{left_out if unknown else ''}{failures}."
+    )
+    if not differing or failed or not whole or not all(target.met for target in targets):
+        return said
+    # It passes although cells differ.
+    of = "the median cell" if quick else "nine tenths of the cells"
+    return f"{said} Targets are about {of}, not about each: {counted(differing, 'cell')} may differ."
 
 
 _NAMES = {

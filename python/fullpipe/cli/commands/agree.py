@@ -92,15 +92,12 @@ def agree(
         ),
     ] = None,
     attempts: Annotated[int | None, typer.Option(help=ATTEMPTS_HELP, show_default="3")] = None,
-    table: Annotated[
-        Path | None,
+    record: Annotated[
+        bool,
         typer.Option(
-            "--write-table",
-            help="Document to insert the grid's table into.",
-            show_default="none",
-            parser=path,
+            "--record", help="Put the results of a grid into results/agreement.jsonl of this repository."
         ),
-    ] = None,
+    ] = False,
     plan_only: Annotated[
         bool, typer.Option("--list", help="Print the grid's cells and how long they take; run nothing.")
     ] = False,
@@ -123,9 +120,9 @@ def agree(
     if grid is not None:
         from fullpipe.cli.commands import agree_grid
 
-        if table is not None and only is not None:
-            # The document is expected to have the whole grid, not a part of it.
-            raise unfit("--write-table", "cannot be used with --only", "leave out one of the two")
+        if record and only is not None:
+            # The targets are those of the whole grid.
+            raise unfit("--record", "cannot be used with --only", "leave out one of the two")
         plan = agree_grid.plan(
             grid,
             worlds=pair,
@@ -139,8 +136,8 @@ def agree(
         if hosts is not None and first.real_hosts and second.real_hosts:
             say(f"fullpipe: --hosts has no effect with --worlds {worlds}, which have real hosts")
         if plan_only:
-            for option, place in {"--out": out, "--write-table": table}.items():
-                if place is not None:
+            for option, asked in {"--out": out is not None, "--record": record}.items():
+                if asked:
                     say(f"fullpipe: {option} has no effect with --list, which writes nothing")
             agree_grid.listing(plan, console(), as_json=as_json)
             return
@@ -149,7 +146,7 @@ def agree(
         refuse_others(folder.path, GRID, lambda: plan.grid.name)
         errors = console(stderr=True)
         met = agree_grid.agree(
-            plan, folder.path, console=console(), errors=errors, say=say, table=table, as_json=as_json
+            plan, folder.path, console=console(), errors=errors, say=say, record=record, as_json=as_json
         )
         if not met:
             raise typer.Exit(DISAGREE)
@@ -158,7 +155,7 @@ def agree(
         "--quick": quick,
         "--only": only is not None,
         "--hosts": hosts is not None,
-        "--write-table": table is not None,
+        "--record": record,
         "--list": plan_only,
     }.items():
         if asked:

@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.console import Console
 
 from fullpipe import files
-from fullpipe.agreement.grid import document, run
+from fullpipe.agreement.grid import document, lines, run
 from fullpipe.agreement.grid.rules import VERDICTS
 from fullpipe.cli.sweep_progress import Watched
 from fullpipe.errors import mistake
@@ -25,12 +25,12 @@ def agree(
     console: Console,
     errors: Console,
     say: Callable[[str], None],
-    table: Path | None = None,
+    record: bool = False,
     as_json: bool = False,
 ) -> bool:
     """Runs the grid, prints and writes its results, and returns whether every target is met."""
-    if table is not None:
-        write.markers(plan).check(table)
+    if record:
+        lines.check()
     try:
         with files.runs_kept(folder), Watched(errors, say, " and ".join(plan.worlds)) as watch:
             found = run.carry_out(plan, folder, say=watch.say, watch=watch)
@@ -50,10 +50,9 @@ def agree(
     with files.runs_kept(folder), errors.status("Drawing the page"):
         page = write.everything(found, folder)
     say(f"Report: {page}")
-    if table is not None:
+    if record:
         with files.runs_kept(folder):
-            write.put_table(found, table)
-        say(f"Table: {table}")
+            say(f"Recorded: {lines.record(found)}; `make docs` puts it into the pages")
     return found.met
 
 

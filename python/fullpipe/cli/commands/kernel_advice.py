@@ -29,16 +29,9 @@ def advice(
             help="Begin no runs after this time; what there is then counts.", show_default="no limit"
         ),
     ] = None,
-    table: Annotated[
-        Path | None,
-        typer.Option(
-            "--write-table",
-            metavar="PAGE.md",
-            help="Put the table into this document, too, between its markers.",
-            show_default="none",
-            parser=path,
-        ),
-    ] = None,
+    record: Annotated[
+        bool, typer.Option("--record", help="Put the results into results/advice.jsonl of this repository.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Is the advised controller the best in the kernel, too? Holds `fullpipe advise` to it on random paths.
@@ -49,10 +42,9 @@ def advice(
     interrupted command resumes. Exit code 1: the target is not met.
     """
     from fullpipe import files
-    from fullpipe.advisor import kernel_check
+    from fullpipe.advisor import kernel_check, kernel_lines
     from fullpipe.cli.sweep_progress import Watched
     from fullpipe.errors import mistake
-    from fullpipe.report.markers import Markers
     from fullpipe.runs.store import Store
 
     if paths < 1:
@@ -63,9 +55,8 @@ def advice(
     limits.check_runs(
         "paths", paths, len(kernel_check.CANDIDATES) * kernel_check.REPETITIONS[-1], limits.MOST_STORED_RUNS
     )
-    markers = Markers("advice")
-    if table is not None:
-        markers.check(table)
+    if record:
+        kernel_lines.check()
     folder = out or Path("out") / "advice"
     check_folder(folder)
     refuse_others(folder, ADVICE, lambda: "advice")
@@ -80,8 +71,8 @@ def advice(
         raise
     with files.runs_kept(folder):
         kernel_check.write(found, folder)
-        if table is not None:
-            markers.put(found.to_markdown(), table)
+        if record:
+            say(f"Recorded: {kernel_lines.record(found, seed)}; `make docs` puts it into the page")
     print(found.to_json() if as_json else found.to_markdown().rstrip())
     say(f"Tables: {folder}")
     if not found.passed:

@@ -6,6 +6,7 @@ from rich.text import Text
 
 from fullpipe.agreement.grid.compare import Compared, Measured
 from fullpipe.agreement.grid.document import Grid
+from fullpipe.agreement.grid.lines import Value
 from fullpipe.agreement.grid.summary import Target
 from fullpipe.report.figures import theme
 from fullpipe.report.fitting import Either, Fitting
@@ -68,14 +69,18 @@ def _both(one: Measured | None) -> list[str | Text]:
     return [mean(one), ranged(one), _apart(one)]
 
 
-def mean(one: Measured) -> str:
+def mean(one: Measured | Value) -> str:
     """The first world's mean with half its interval."""
+    if one.ours is None:
+        return "–"
     half = one.ours.half_width
     return one.quantity.show(one.ours.mean) + (f" ± {one.quantity.show(half)}" if half is not None else "")
 
 
-def ranged(one: Measured) -> str:
+def ranged(one: Measured | Value) -> str:
     """The reference's mean with its range."""
+    if one.theirs is None:
+        return "–"
     middle, least, most = map(one.quantity.show, (one.theirs.mean, one.theirs.least, one.theirs.most))
     return f"{middle} ({least}..{most})"
 

@@ -10,17 +10,16 @@ import polars as pl
 
 import fullpipe._native as _native
 from fullpipe import files
-from fullpipe.agreement.grid.compare import Compared, Measured, kernels
+from fullpipe.agreement.grid import lines
+from fullpipe.agreement.grid.compare import Compared, kernels
+from fullpipe.agreement.grid.lines import Row, Whole
 from fullpipe.agreement.grid.rules import TOLERANCES
 from fullpipe.agreement.grid.run import Found, Plan
 from fullpipe.measures.measures import MEASURES, shares
 from fullpipe.measures.statistics import Estimate
 from fullpipe.report.grid.tables import HEADINGS, mean, ranged
-from fullpipe.report.markers import Markers
+from fullpipe.runs.worlds import registry
 from fullpipe.text import cell, counted, ran_by
-
-MARKERS = Markers("agreement")
-BEGIN, END = MARKERS.begin, MARKERS.end
 
 
 def everything(found: Found, folder: Path) -> Path:
@@ -30,7 +29,8 @@ def everything(found: Found, folder: Path) -> Path:
     files.write(folder, "grid.json", json.dumps(as_dict(found), indent=1).encode())
     files.write(folder, "cells.parquet", files.parquet(cells_frame(found.cells, found.plan.worlds)))
     files.write(folder, "runs.parquet", files.parquet(runs_frame(found.cells)))
-    files.write(folder, "table.md", markdown(found).encode())
+    (whole,) = lines.wholes(lines.of(found))
+    files.write(folder, "table.md", markdown(whole).encode())
     return files.write(folder, "index.html", html(found).encode())
 
 
@@ -196,69 +196,49 @@ def runs_frame(cells: Sequence[Compared]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, strict=False)
 
 
-def markdown(found: Found) -> str:
-    """The targets and the table of cells, as `docs/fidelity.md` shows them."""
-    lines = [_made_how(found), ""]
-    lines += ["| target | cells | limit | measured | |", "|---|---|---|---|---|"]
-    for one in found.targets:
+def markdown(whole: Whole, older: str = "") -> str:
+    """The targets and the table of cells, as the documentation shows them. `older` says which rows are."""
+    text = [_made_how(whole), *([older, ""] if older else [""])]
+    text += ["| target | cells | limit | measured | |", "|---|---|---|---|---|"]
+    for one in whole.targets:
         word = "**missed**" if one.word == "missed" else one.word
-        lines.append(f"| {one.title} | {one.cells} | {one.said} | {one.measured_said} | {word} |")
-    lines += ["", found.verdict, ""]
-    ours, theirs = found.plan.worlds
+        text.append(f"| {one.title} | {one.cells} | {one.said} | {one.measured_said} | {word} |")
+    text += ["", whole.verdict, ""]
+    ours, theirs = whole.line["key"]["worlds"]
     heads = ["cell"]
     for name in ("goodput_bps", "rtt_mean_ms", "retransmits"):
         heads += [f"{HEADINGS[name].lower().replace('rtt', 'RTT')}, {ours}", theirs, "difference"]
     heads += ["p95 RTT", "shares", ""]
-    lines += [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
-    lines += [f"| {' | '.join(_row(one))} |" for one in found.cells]
-    return "\n".join(lines) + "\n"
+    text += [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
+    text += [f"| {' | '.join(_row(one))} |" for one in whole.rows]
+    return "\n".join(text) + "\n"
 
 
-def _row(one: Compared) -> list[str]:
-    row = [cell(one.cell.name)]
+def _row(one: Row) -> list[str]:
+    row = [cell(one.name)]
     for name in ("goodput_bps", "rtt_mean_ms", "retransmits"):
-        each = one.measured.get(name)
+        each = one.values.get(name)
         row += ["–"] * 3 if each is None else [mean(each), ranged(each), each.said]
-    row += [_said(one.measured.get(name)) for name in ("rtt_p95_ms", "share")]
+    row += [one.values[name].said if name in one.values else "–" for name in ("rtt_p95_ms", "share")]
     return [*row, one.verdict]
 
 
-def _said(one: Measured | None) -> str:
-    return "–" if one is None else one.said
-
-
-def _made_how(found: Found) -> str:
-    first, second = found.plan.pair
-    doubted = sum(len(cell.doubted) for cell in found.cells)
+def _made_how(whole: Whole) -> str:
+    line, made = whole.line, whole.line["made"]
+    first, second = registry.pair(line["key"]["worlds"])
     which = "" if first.deterministic == second.deterministic else f"{second.short} "
-    left_out = f" {doubted} {which}runs that cannot be trusted are left out." if doubted else ""
-    often = (
-        f"{found.plan.count(first)} {first.noun}s, {found.plan.count(second)} {second.short} {second.noun}s"
-    )
-    every = found.judged == len(found.cells)
-    judged = "" if every else f"{found.judged} of {counted(len(found.cells), 'cell')}, "
-    by = "".join(f"{one}, " for one in (f"Fullpipe {_native.version()}", *map(ran_by, kernels(found.cells))))
+    left_out = f" {line['untrusted']} {which}runs that cannot be trusted are left out."
+    often = f"{line['runs'][0]} {first.noun}s, {line['runs'][1]} {second.short} {second.noun}s"
+    cells, judged = len(whole.rows), sum(row.judged for row in whole.rows)
+    every = "" if judged == cells else f"{judged} of {counted(cells, 'cell')}, "
+    by = "".join(f"{one}, " for one in (f"Fullpipe {made['fullpipe']}", *map(ran_by, made["ran_by"])))
+    usual = "the limits for nine tenths of the cells"
+    tolerance = f"the tolerances of all grids ({TOLERANCES})" if line["own_limits"] else usual
     return (
-        f"Made by `{found.plan.command}`: {by}{judged}{often}.{left_out} "
+        f"Made by `{made['command']}`: {by}{every}{often}.{left_out if line['untrusted'] else ''} "
         "Goodput in Mbit/s, RTT in ms, retransmissions in segments; "
         f"± is half the 95 % confidence interval of the mean over {first.noun}s, "
         f"in brackets is the range over {second.short} {second.noun}s. "
         f"A cell agrees when in every measure the range over {first.noun}s overlaps that in brackets; "
-        f"it is close when all differences are within {_tolerance(found)}.\n"
+        f"it is close when all differences are within {tolerance}.\n"
     )
-
-
-def _tolerance(found: Found) -> str:
-    """What a difference of a close cell is within."""
-    usual = "the limits for nine tenths of the cells"
-    return f"the tolerances of all grids ({TOLERANCES})" if found.plan.grid.limits else usual
-
-
-def markers(plan: Plan) -> Markers:
-    """Where a document has the grid's table: each kind of hosts has its own."""
-    return MARKERS if plan.hosts in (None, "ideal") else Markers(f"agreement-{plan.hosts}")
-
-
-def put_table(found: Found, path: Path) -> None:
-    """Inserts the table into a document, between its two markers."""
-    markers(found.plan).put(markdown(found), path)

@@ -1,0 +1,120 @@
+"""Makes the tables in the documentation from the evidence in `results/`: `make docs`.
+
+    python docs/tables.py
+
+Each table stands between two lines of its page, `<!-- name:begin -->` and `<!-- name:end -->`, and is
+replaced as a whole; what is there is not read.
+"""
+
+import importlib
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from fullpipe import evidence, files
+from fullpipe.advisor import kernel_check, kernel_lines, nearest_cells
+from fullpipe.agreement.grid import lines
+from fullpipe.report.grid import write
+from fullpipe.runs.worlds import registry
+from fullpipe_studies import catalogue, command, document, gallery
+
+ROOT = Path(__file__).resolve().parent.parent
+# The scripts of bench know their own tables.
+sys.path.insert(0, str(ROOT / "bench"))
+router, quic_conform, programs_conform = map(
+    importlib.import_module, ("router", "quic_conform", "programs_conform")
+)
+
+# The pages with tables of grids.
+GRIDS = {"agreement": "fidelity.md", "queues": "queues.md", "quic": "quic.md", "router": "router.md"}
+
+FILES = ("advice", "agreement", "conformance", "router")
+
+
+def tables(results: Path) -> dict[tuple[str, str], str]:
+    """Each table by its page and its name there."""
+    builds = evidence.builds(results)
+    lines_of = {name: evidence.read(results / f"{name}.jsonl") for name in FILES}
+    older = evidence.older_sentence(lines_of["router"], "controller", builds)
+    over_quic = [one for one in lines_of["conformance"] if one["key"]["world"] == quic_conform.WORLD]
+    # Those of the paths that the command has without --seed.
+    advice = [one for one in lines_of["advice"] if one["key"]["set"] == f"seed {kernel_check.SEED}"]
+    advice.sort(key=lambda one: int(one["key"]["number"]))
+    programs = [one for one in lines_of["conformance"] if one["key"]["world"] == programs_conform.WORLD]
+    short, cases = quic_conform.tables(over_quic, evidence.older_sentence(over_quic, "subject", builds))
+    return {
+        ("quic.md", "quic-conform-short"): short,
+        ("quic.md", "quic-conform"): cases,
+        ("programs-conform.md", "programs"): programs_conform.table(
+            programs, evidence.older_sentence(programs, "subject", builds)
+        ),
+        ("advisor/kernel.md", "advice"): kernel_lines.shown(
+            advice, evidence.older_sentence(advice, "number", builds)
+        ).to_markdown(),
+        **agreement(lines_of["agreement"], builds),
+        ("router.md", "bursts"): router.table(lines_of["router"], older),
+    }
+
+
+def agreement(found: list[evidence.Line], builds: Mapping[str, str]) -> dict[tuple[str, str], str]:
+    """The tables of grids: those of other hosts than ideal ones have a name with these."""
+    made = {}
+    for whole in lines.wholes(found):
+        key = whole.line["key"]
+        if key["grid"] in GRIDS:
+            name = "agreement" if key["hosts"] == "ideal" else f"agreement-{key['hosts']}"
+            older = evidence.older_sentence(whole.cells, "cell", builds)
+            made[GRIDS[key["grid"]], name] = write.markdown(whole, older)
+    return made
+
+
+def claims(results: Path) -> dict[Path, str]:
+    """The verdicts on the papers' claims, and their figures."""
+    table, figures = ROOT / "docs" / "claims.md", ROOT / "docs" / "gallery.md"
+    former = document.former(evidence.read(results / "claims.jsonl"), evidence.builds(results))
+    rows = command.rows(None, ran=False)
+    shown = document.lines(rows, former)
+    return {
+        table: document.markdown(rows, former, figures.name),
+        figures: gallery.markdown(figures, shown, catalogue.papers(), former, table.name),
+    }
+
+
+def written(results: Path) -> dict[Path, str]:
+    """Every file that is made of evidence, with its text of now."""
+    pages: dict[Path, str] = {}
+    for (page, name), table in tables(results).items():
+        path = ROOT / "docs" / page
+        text = pages.get(path) or path.read_text(encoding="utf-8")
+        begin, end = f"<!-- {name}:begin -->\n", f"<!-- {name}:end -->\n"
+        before, (_, after) = text.partition(begin)[0], text.partition(begin)[2].split(end)
+        pages[path] = f"{before}{begin}{table}{end}{after}"
+    pages |= claims(results)
+    cells = nearest_cells.of(evidence.read(results / "agreement.jsonl"))
+    return pages | {nearest_cells.FILE: nearest_cells.text(cells)}
+
+
+def renew(results: Path) -> None:
+    """Notes the code of today of each world that some line is of: tables say which lines are older.
+
+    A world that is not here, as `quic` without its program, keeps what was noted before.
+    """
+    lines_of = (evidence.read(results / f"{name}.jsonl") for name in (*FILES, "claims"))
+    needed = {world for found in lines_of for line in found for world in line["made"]["fingerprint"]}
+    here = sorted(needed - set(registry.optional(there=False)))
+    if here:
+        today = [{"key": {"world": name}, "build": registry.named(name).build()} for name in here]
+        evidence.replace(results / evidence.BUILDS, today)
+
+
+def main() -> None:
+    """Writes what has changed, and says it."""
+    renew(ROOT / "results")
+    for path, text in written(ROOT / "results").items():
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            files.write_named(path, text.encode())
+            print(path.relative_to(ROOT))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,223 @@
+"""Evidence: what was measured, as one JSON object a line, in the repository's folder `results`.
+
+Every line has a `key`, which no other line has, and `made`: when and by what it was measured. Lines are
+sorted by their keys, so that a change shows as the rows it is about. `results/schema` has the shape of each
+file's lines as a JSON Schema, of which `fault` checks the words that those files use.
+"""
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import fullpipe._native as _native
+from fullpipe import files, reading
+from fullpipe.errors import OutputError, mistake
+from fullpipe.text import joined
+
+Line: TypeAlias = dict[str, Any]
+
+_MOST_BYTES = 64 << 20
+_DIGITS = 6
+# The file with the fingerprint of each world's code when the pages were last made.
+BUILDS = "builds.jsonl"
+_TYPES: dict[str, tuple[type, ...]] = {
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "number": (int, float),
+    "integer": (int,),
+    "boolean": (bool,),
+    "null": (type(None),),
+}
+
+
+def folder() -> Path:
+    """The folder `results` here or in a folder above.
+
+    Raises:
+        ScenarioError: There is none, as outside of the repository.
+    """
+    here = Path.cwd()
+    for one in (here, *here.parents):
+        if (one / "results" / "schema").is_dir():
+            return one / "results"
+    raise mistake("record", "results", "a folder results/schema here or above", "run it in the repository")
+
+
+def read(path: Path) -> list[Line]:
+    """The lines of a file; none if there is no file.
+
+    Raises:
+        ScenarioError: It is no such file: the error names the line.
+    """
+    try:
+        text = reading.text(path, _MOST_BYTES)
+    except FileNotFoundError:
+        return []
+    except reading.Unreadable as error:
+        raise mistake("results", str(path), error.expected, error.fix) from None
+    lines: list[Line] = []
+    for number, one in enumerate(text.splitlines(), 1):
+        try:
+            line = json.loads(one, object_pairs_hook=_object, parse_constant=_no_number)
+        except (ValueError, RecursionError) as error:
+            raise _damaged(path, number, one, f"is not JSON ({error})") from None
+        if (wrong := fault(line, _LINE) or _out_of_order(line, lines)) is not None:
+            raise _damaged(path, number, one, wrong)
+        lines.append(line)
+    return lines
+
+
+def _damaged(path: Path, number: int, line: str, wrong: str) -> Exception:
+    return mistake(f"{path.name}:{number}", line[:40], "a line of evidence", f"the line {wrong}")
+
+
+def _out_of_order(line: Line, before: Sequence[Line]) -> str | None:
+    """Why a line cannot come after those before it; None if it can."""
+    if before and list(line["key"]) != list(before[-1]["key"]):
+        return "has a key of other parts than the line before"
+    if before and _order(before[-1]) >= _order(line):
+        return "does not come after the line before: keys are unique and sorted"
+    return None
+
+
+def replace(
+    path: Path, lines: Iterable[Mapping[str, Any]], gone: Callable[[Line], bool] = lambda _line: False
+) -> None:
+    """Puts lines into a file, in place of those with the same keys and of those that are `gone`.
+
+    The file is replaced as a whole or not at all. Other lines stay as they are.
+
+    Raises:
+        ScenarioError: A line, or the file, has not the shape that the schema says.
+        OutputError: It cannot be written, or another process writes it.
+    """
+    schema = json.loads((path.parent / "schema" / f"{path.stem}.json").read_text(encoding="utf-8"))
+    new = [json.loads(_text(line)) for line in lines]
+    for line in new:
+        if (wrong := fault(line, schema)) is not None:
+            raise mistake(path.name, _text(line.get("key")), "a line as its schema says", f"the line {wrong}")
+    with files.locked(path.parent, path.name) as lock:
+        if lock is None:
+            raise OutputError(f"cannot write {path}: another process writes it; wait until it has ended")
+        keys = {_text(line["key"]) for line in new}
+        kept = [line for line in read(path) if _text(line["key"]) not in keys and not gone(line)]
+        text = "".join(f"{_text(line)}\n" for line in sorted([*kept, *new], key=_order))
+        files.write(path.parent, path.name, text.encode())
+
+
+def made(command: str, fingerprint: Mapping[str, str], ran_by: Sequence[str]) -> dict[str, Any]:
+    """What a line says of its origin: now, by this Fullpipe.
+
+    `fingerprint` is the build of each world, `ran_by` what carried the runs: a kernel, QUIC stacks.
+    """
+    at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    return {
+        "at": at,
+        "command": command,
+        "fullpipe": _native.version(),
+        "fingerprint": dict(fingerprint),
+        "ran_by": list(ran_by),
+    }
+
+
+def builds(results: Path) -> dict[str, str]:
+    """The fingerprint of each world's code, as of the last time that the pages were made."""
+    return {line["key"]["world"]: line["build"] for line in read(results / BUILDS)}
+
+
+def older(line: Mapping[str, Any], today: Mapping[str, str]) -> bool:
+    """Whether a line was measured with other code than today's, or nobody knows with which."""
+    fingerprint = line["made"]["fingerprint"]
+    return not fingerprint or any(today.get(world) != build for world, build in fingerprint.items())
+
+
+def older_sentence(lines: Sequence[Mapping[str, Any]], name: str, today: Mapping[str, str]) -> str:
+    """What of a table is older than today's code; empty if nothing is. `name` is a part of the keys."""
+    old = [str(line["key"][name]) for line in lines if older(line, today)]
+    if not old:
+        return ""
+    which = "the whole table" if len(old) == len(lines) else joined(list(dict.fromkeys(old)))
+    return f"Older than the code of today: {which}."
+
+
+def fault(value: Any, schema: Mapping[str, Any]) -> str | None:
+    """What is wrong with a value by a JSON Schema, as a text after "the line"; None if nothing is.
+
+    Of JSON Schema, it knows what the files in `results/schema` use.
+    """
+    return _fault(value, schema, schema, "")
+
+
+def _fault(value: Any, schema: Mapping[str, Any], root: Mapping[str, Any], at: str) -> str | None:
+    if "$ref" in schema:
+        return _fault(value, root["$defs"][schema["$ref"].removeprefix("#/$defs/")], root, at)
+    where = f" at {at}" if at else ""
+    types = schema.get("type", [])
+    types = [types] if isinstance(types, str) else types
+    # In Python, a boolean is a number.
+    if types and not any(
+        isinstance(value, _TYPES[one]) and (one == "boolean" or not isinstance(value, bool)) for one in types
+    ):
+        return f"has{where} no {joined(types, 'or')}"
+    if "enum" in schema and value not in schema["enum"]:
+        return f"has{where} none of {joined(list(map(json.dumps, schema['enum'])))}"
+    inner: list[tuple[Any, Any, str]] = []
+    if isinstance(value, dict):
+        known, others = schema.get("properties", {}), schema.get("additionalProperties", True)
+        if missing := [one for one in schema.get("required", ()) if one not in value]:
+            return f"has{where} no {missing[0]}"
+        if others is False and (strange := [one for one in value if one not in known]):
+            return f"has{where} {strange[0][:40]}, which nobody knows"
+        open_ = others if isinstance(others, dict) else {}
+        inner = [(one, known.get(name, open_), f"{at}.{name}".strip(".")) for name, one in value.items()]
+    elif isinstance(value, list):
+        if not schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", math.inf):
+            return f"has{where} {len(value)} values"
+        inner = [(one, schema.get("items", {}), f"{at}[{number}]") for number, one in enumerate(value)]
+    return next((wrong for one in inner if (wrong := _fault(*one[:2], root, one[2])) is not None), None)
+
+
+# What every line of every file has.
+_LINE = {
+    "type": "object",
+    "required": ["key"],
+    "properties": {"key": {"type": "object", "additionalProperties": {"$ref": "#/$defs/part"}}},
+    "$defs": {"part": {"type": ["string", "integer", "null", "array"], "items": {"type": "string"}}},
+}
+
+
+def _order(line: Mapping[str, Any]) -> list[str]:
+    return [json.dumps(part, ensure_ascii=False) for part in line["key"].values()]
+
+
+def _text(value: Any) -> str:
+    """A line as it is written: six significant digits, and a whole number without a point."""
+    return json.dumps(_rounded(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _rounded(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_rounded(one) for one in value]
+    if isinstance(value, float) and math.isfinite(value):
+        short = float(f"{value:.{_DIGITS}g}")
+        # A difference that is rounded to -0.0 keeps its direction.
+        whole = short.is_integer() and abs(short) < 1e15 and repr(short) != "-0.0"
+        return int(short) if whole else short
+    return value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name is there twice")
+    return found
+
+
+def _no_number(word: str) -> float:
+    raise ValueError(f"{word} is no number")

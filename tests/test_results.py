@@ -1,0 +1,168 @@
+"""The evidence in `results`: its shape, what is made of it, and how it is read and replaced."""
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import jsonschema
+import pytest
+
+import fullpipe as fp
+from fullpipe import evidence, files
+from fullpipe.errors import OutputError
+from fullpipe.runs.worlds import registry
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "results"
+SCHEMAS = {path.stem: path for path in sorted((RESULTS / "schema").glob("*.json"))}
+
+
+@pytest.fixture(scope="module")
+def tables() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("docs_tables", ROOT / "docs" / "tables.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def schema(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(SCHEMAS[name].read_text(encoding="utf-8"))
+    return found
+
+
+def test_every_file_has_a_schema() -> None:
+    assert {path.stem for path in RESULTS.glob("*.jsonl")} <= set(SCHEMAS)
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_every_line_fits_its_schema(name: str) -> None:
+    jsonschema.Draft202012Validator.check_schema(schema(name))
+    validator = jsonschema.Draft202012Validator(schema(name))
+    for line in evidence.read(
+        RESULTS / f"{name}.jsonl"
+    ):  # Which refuses keys that are not unique and sorted.
+        validator.validate(line)
+        assert evidence.fault(line, schema(name)) is None
+
+
+def test_pages_are_what_the_evidence_makes(tables: ModuleType) -> None:
+    for path, text in tables.written(RESULTS).items():
+        assert path.read_text(encoding="utf-8") == text, f"{path.name} is not of results/: make docs"
+
+
+def test_a_changed_line_changes_its_page(tables: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "schema").symlink_to(RESULTS / "schema")
+    for path in RESULTS.glob("*.jsonl"):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    lines = evidence.read(tmp_path / "agreement.jsonl")
+    cell = next(one for one in lines if one["key"]["grid"] == "router" and one["key"]["cell"])
+    cell["imported"]["verdict"] = "differs" if cell["imported"]["verdict"] == "close" else "close"
+    evidence.replace(tmp_path / "agreement.jsonl", [cell])
+    changed = {
+        path.name
+        for path, text in tables.written(tmp_path).items()
+        if path.read_text(encoding="utf-8") != text
+    }
+    assert changed == {"router.md"}
+
+
+def test_lines_of_the_code_of_today_are_not_older(tables: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "schema").symlink_to(RESULTS / "schema")
+    build = registry.named("sim").build()
+    line = evidence.read(RESULTS / "router.jsonl")[0]
+    for fingerprint, older in (({"sim": build}, False), ({"sim": "other"}, True), ({}, True)):
+        (tmp_path / evidence.BUILDS).unlink(missing_ok=True)
+        now = {**line, "made": {**line["made"], "fingerprint": fingerprint}}
+        evidence.replace(tmp_path / "router.jsonl", [now])
+        tables.renew(tmp_path)
+        builds = evidence.builds(tmp_path)
+        assert builds == ({"sim": build} if fingerprint else {})
+        assert evidence.older(now, builds) is older
+
+
+def test_every_table_of_the_pages_is_made(tables: ModuleType) -> None:
+    marked = {
+        (str(path.relative_to(ROOT / "docs")), name)
+        for path in (ROOT / "docs").rglob("*.md")
+        for name in re.findall(r"<!-- (\S+):begin -->", path.read_text(encoding="utf-8"))
+    }
+    assert marked == set(tables.tables(RESULTS))
+
+
+# Reading and replacing.
+
+LINE = {"key": {"world": "sim"}, "build": "1f"}
+
+
+@pytest.fixture
+def builds(tmp_path: Path) -> Path:
+    (tmp_path / "schema").mkdir()
+    (tmp_path / "schema" / "builds.json").write_bytes(SCHEMAS["builds"].read_bytes())
+    return tmp_path / "builds.jsonl"
+
+
+def test_lines_are_replaced_by_key_and_others_stay(builds: Path) -> None:
+    other = {"key": {"world": "kernel"}, "build": "2f"}
+    evidence.replace(builds, [LINE, other])
+    evidence.replace(builds, [{**LINE, "build": "3f"}])
+    text = '{"key":{"world":"kernel"},"build":"2f"}\n{"key":{"world":"sim"},"build":"3f"}\n'
+    assert builds.read_text(encoding="utf-8") == text
+    assert evidence.builds(builds.parent) == {"kernel": "2f", "sim": "3f"}
+    evidence.replace(builds, [LINE], lambda line: line["key"]["world"] == "kernel")
+    assert evidence.read(builds) == [LINE]
+
+
+def test_numbers_have_six_digits(builds: Path) -> None:
+    (builds.parent / "schema" / "builds.json").write_text("{}")
+    evidence.replace(builds, [{"key": {"a": "b"}, "values": [1 / 3, 95e6, -0.0, 1234567.8, 0.0]}])
+    assert '"values":[0.333333,95000000,-0.0,1234570,0]' in builds.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ({"key": {"world": "sim"}}, "the line has no build"),
+        ({**LINE, "more": 1}, "the line has more, which nobody knows"),
+        ({**LINE, "build": 1}, "the line has at build no string"),
+        ({"key": {"world": True}, "build": "1f"}, "the line has at key.world no string"),
+    ],
+)
+def test_a_line_of_another_shape_is_refused(line: dict[str, Any], said: str, builds: Path) -> None:
+    with pytest.raises(fp.ScenarioError, match=said):
+        evidence.replace(builds, [line])
+    assert not builds.exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "no JSON",
+        "[" * 100_000,
+        "[]",
+        "{}",
+        '{"key":1}',
+        '{"key":{"a":{"b":1}}}',
+        '{"key":{"a":"1"},"key":{"a":"2"}}',
+        '{"key":{"a":"1"},"x":NaN}',
+        '{"key":{"a":"2"}}\n{"key":{"a":"1"}}',
+        '{"key":{"a":"1"}}\n{"key":{"a":"1"}}',
+        '{"key":{"a":"1"}}\n{"key":{"b":"2"}}',
+        "\0",
+    ],
+)
+def test_a_damaged_file_is_refused_in_one_sentence(text: str, builds: Path) -> None:
+    builds.write_text(text, encoding="utf-8")
+    for use in (lambda: evidence.read(builds), lambda: evidence.replace(builds, [LINE])):
+        with pytest.raises(fp.ScenarioError) as error:
+            use()
+        assert len(str(error.value)) < 1000 and "\n" not in str(error.value)
+    assert builds.read_text(encoding="utf-8") == text
+
+
+def test_two_processes_do_not_write_at_once(builds: Path) -> None:
+    with files.locked(builds.parent, builds.name), pytest.raises(OutputError, match="another process"):
+        evidence.replace(builds, [LINE])
