@@ -312,9 +312,9 @@ def _row(
         for world in built.claim.worlds:
             plan = running.Plan(built, size, (world,), built.claim.seeds_of(size), running.REPETITIONS)
             known = built.claim.takes_s.get(size) if world == registry.DEFAULT else None
-            if known is None and not plan.tasks:
-                continue  # That world is not here.
-            times[world] = running.expected_s(plan.tasks) if known is None else known
+            takes_s = plan.expected_s(world) if known is None else known
+            if takes_s is not None:
+                times[world] = takes_s
     worlds = () if built is None else built.claim.worlds
     # Its own worlds, and others in which it ran nevertheless.
     shown = dict.fromkeys((*one.worlds, *findings))

@@ -109,8 +109,9 @@ class Local:
 
     def takes_s(self, tasks: Iterable[Task]) -> float:
         """How long the tasks take here, in seconds."""
-        waiting = self._in_order(tasks)
-        virtual = [self.cost(task) for task in waiting if not _wall_time(task)]
+        by_cost = self._by_cost(tasks)
+        waiting = [task for task, _ in by_cost]
+        virtual = [cost for task, cost in by_cost if not _wall_time(task)]
         # A sweep takes at least as long as its longest run.
         now_s = max(math.fsum(virtual) / self._cores, max(virtual, default=0.0))
         del waiting[: len(virtual)]
@@ -125,7 +126,11 @@ class Local:
 
     def _in_order(self, tasks: Iterable[Task]) -> list[Task]:
         """Virtual time before wall time, and the longest first, so that no long one is left for the end."""
-        return sorted(tasks, key=lambda task: (_wall_time(task), -self.cost(task)))
+        return [task for task, _ in self._by_cost(tasks)]
+
+    def _by_cost(self, tasks: Iterable[Task]) -> list[tuple[Task, float]]:
+        costs = [(task, self.cost(task)) for task in tasks]
+        return sorted(costs, key=lambda one: (_wall_time(one[0]), -one[1]))
 
     def _next(self, waiting: Sequence[Task], running: Sequence[Task]) -> Task | None:
         """The first task that may run next to the running ones."""
