@@ -1,4 +1,4 @@
-"""The claims that the lab's gallery shows, written to `src/views/gallery/claims.json`.
+"""The claims that the lab's gallery shows, written to `lab/src/views/gallery/claims.json`.
 
     python lab/claims.py            writes the file: scenarios of the studies, simulated numbers
     python lab/claims.py --check    fails if the file is not what would be written

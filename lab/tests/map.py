@@ -1,4 +1,4 @@
-"""A small decision map as the package computes it, for `src/views/map/same.test.ts`.
+"""A small decision map as the package computes it, for `lab/src/views/map/same.test.ts`.
 
 `python lab/tests/map.py` writes it.
 """

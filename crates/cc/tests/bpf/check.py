@@ -120,11 +120,13 @@ def compiled(mistakes: bool, target: Path) -> str:
     """LLVM's intermediate code of the controller."""
     command = ["cargo", "rustc", "--release", "--locked", "--quiet", "--lib"]
     command += ["--manifest-path", str(HERE / "Cargo.toml"), "--target-dir", str(target)]
-    command += ["--features", "mistakes"] * mistakes + ["--", f"--emit=llvm-ir={target / 'bpf.ll'}"]
+    # A file for each: cargo does not compile again what it has compiled.
+    file = target / ("mistakes.ll" if mistakes else "bpf.ll")
+    command += ["--features", "mistakes"] * mistakes + ["--", f"--emit=llvm-ir={file}"]
     # The profile is the manifest's, whatever the caller's environment says.
     clean = {name: value for name, value in os.environ.items() if not name.startswith("CARGO_PROFILE_")}
     subprocess.run(command, check=True, env=clean)
-    return (target / "bpf.ll").read_text(encoding="utf-8")
+    return file.read_text(encoding="utf-8")
 
 
 def main() -> int:
