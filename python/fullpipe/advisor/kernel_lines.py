@@ -87,10 +87,10 @@ def shown(found: Sequence[Mapping[str, Any]], older: str = "") -> Shown:
 
 
 def _path(line: Mapping[str, Any]) -> Recorded:
-    kernel = line["kernel"]
-    scores = {name: one["scores"] for name, one in kernel.items() if "scores" in one}
-    means = {name: one["mean"] if one["count"] else math.nan for name, one in kernel.items()}
-    counts = {name: one["count"] for name, one in kernel.items()}
+    measured = line["kernel"]
+    scores = {name: one["scores"] for name, one in measured.items() if "scores" in one}
+    means = {name: one["mean"] if one["count"] else math.nan for name, one in measured.items()}
+    counts = {name: one["count"] for name, one in measured.items()}
     leaders = tuple(line["leaders"])
     one = Recorded(line["key"]["number"], line["path"], line["goal"], leaders, counts, means)
     if not one.judged:
