@@ -2,8 +2,8 @@
 
     python docs/tables.py
 
-Each table stands between two lines of its page, `<!-- name:begin -->` and `<!-- name:end -->`, and is
-replaced as a whole; what is there is not read.
+Each table lies between two lines of its page, `<!-- name:begin -->` and `<!-- name:end -->`. The script
+overwrites the whole table and never reads the old one.
 """
 
 import importlib
