@@ -12,6 +12,7 @@ from fullpipe.cli.options import (
     ATTEMPTS_HELP,
     SEEDS_HELP,
     Repetitions,
+    ReplaceLarger,
     World,
     check_folder,
     complain,
@@ -21,7 +22,6 @@ from fullpipe.cli.options import (
     say,
 )
 from fullpipe.cli.other_results import STUDY, refuse_others
-from fullpipe.evidence import LARGER
 from fullpipe.runs.worlds import registry
 from fullpipe.text import joined
 
@@ -60,10 +60,6 @@ OutOfRuns = Annotated[
 Quick = Annotated[bool, typer.Option("--quick", help="Run smaller grids and fewer seeds: minutes in all.")]
 Record = Annotated[
     bool, typer.Option("--record", help="Put the results into results/claims.jsonl of this repository.")
-]
-ReplaceLarger = Annotated[
-    bool,
-    typer.Option(LARGER, help="With --record: let a smaller run replace a larger one of the same code."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
 
