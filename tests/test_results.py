@@ -20,13 +20,18 @@ RESULTS = ROOT / "results"
 SCHEMAS = {path.stem: path for path in sorted((RESULTS / "schema").glob("*.json"))}
 
 
-@pytest.fixture(scope="module")
-def tables() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("docs_tables", ROOT / "docs" / "tables.py")
+def script(name: str) -> ModuleType:
+    """A script of docs/."""
+    spec = importlib.util.spec_from_file_location(f"docs_{name}", ROOT / "docs" / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def tables() -> ModuleType:
+    return script("tables")
 
 
 def schema(name: str) -> dict[str, Any]:
@@ -130,6 +135,26 @@ def test_a_line_of_an_equal_build_is_of_today(builds: Path) -> None:
     today = evidence.builds(results)
     for build, age in (("1f", ""), ("2f", ""), ("3f", ""), ("4f", evidence.OLDER)):
         assert evidence.age({"made": {**made, "fingerprint": {"sim": build}}}, today) == age
+
+
+def test_builds_are_equal_if_the_sample_gives_the_same_bytes(tmp_path: Path) -> None:
+    equal = script("equal_builds")
+    assert equal.differing(RESULTS) == [], "if this was meant: python docs/equal_builds.py --renew"
+    (tmp_path / "schema").symlink_to(RESULTS / "schema")
+    lines = evidence.read(RESULTS / equal.SAMPLE)
+    for line in lines:
+        line["made"]["fingerprint"] = {"sim": "1f"}
+    evidence.replace(tmp_path / equal.SAMPLE, lines)
+    assert equal.record(tmp_path)
+    build = registry.named("sim").build()
+    assert evidence.equal_to(tmp_path, "sim", build) == {build, "1f"}
+    assert evidence.equal_to(tmp_path, "sim", "1f") == {build, "1f"}
+    lines[3]["summary"] = lines[3]["summary"].replace("1", "2", 1)  # One digit of one value.
+    lines[4]["seed"] += 1
+    evidence.replace(tmp_path / equal.SAMPLE, lines)
+    assert equal.differing(tmp_path) == [lines[3]["key"]["name"], lines[4]["key"]["name"]]
+    evidence.replace(tmp_path / equal.SAMPLE, equal.renewed(tmp_path))
+    assert equal.differing(tmp_path) == [] and not equal.record(tmp_path)
 
 
 def test_a_smaller_run_of_the_same_code_does_not_replace_a_larger_one(tmp_path: Path) -> None:

@@ -172,9 +172,10 @@ def builds(results: Path) -> dict[str, set[str]]:
 
 def equal_to(results: Path, world: str, build: str) -> set[str]:
     """A fingerprint of a world's code, and those that were shown to give the same results."""
-    pairs = [one["key"] for one in read(results / EQUAL) if one["key"]["world"] == world]
+    keys = [line["key"] for line in read(results / EQUAL) if line["key"]["world"] == world]
+    pairs = [{key["old"], key["new"]} for key in keys]
     same = {build}
-    while more := {one["old"] for one in pairs if one["new"] in same} - same:
+    while more := {one for pair in pairs if pair & same for one in pair} - same:
         same |= more
     return same
 
