@@ -8,6 +8,7 @@ overwrites the whole table and never reads the old one.
 
 import importlib
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from fullpipe import evidence, files
@@ -26,6 +27,9 @@ router, quic_conform, programs_conform = map(
 
 # The pages with tables of grids.
 GRIDS = {"agreement": "fidelity.md", "queues": "queues.md", "quic": "quic.md", "router": "router.md"}
+
+# A part of the names of cells whose way back is thin; they have a table of their own.
+THIN = "ACKs at"
 
 FILES = ("advice", "agreement", "conformance", "router")
 
@@ -57,14 +61,41 @@ def tables(results: Path) -> dict[tuple[str, str], str]:
 
 def agreement(found: list[evidence.Line], builds: evidence.Builds) -> dict[tuple[str, str], str]:
     """The tables of grids: those of other hosts than ideal ones have a name with these."""
-    made = {}
-    for whole in lines.wholes(found):
+    made = {("fidelity.md", "thin-ways"): thin_ways(found, builds)}
+    for every in lines.wholes(found):
+        whole = replace(every, cells=[one for one in every.cells if THIN not in one["key"]["cell"]])
         key = whole.line["key"]
         if key["grid"] in GRIDS:
             name = "agreement" if key["hosts"] == "ideal" else f"agreement-{key['hosts']}"
             older = evidence.ages_sentence(whole.cells, "cell", builds)
             made[GRIDS[key["grid"]], name] = write.markdown(whole, older)
     return made
+
+
+def thin_ways(found: list[evidence.Line], builds: evidence.Builds) -> str:
+    """The cells with a thin way back, with both models of hosts beside the kernel."""
+    cells = [one for one in found if THIN in (one["key"]["cell"] or "")]
+    cells.sort(key=lambda one: int(one["number"]))
+    rows = {(one["key"]["cell"], one["key"]["hosts"]): lines.row(one) for one in cells}
+    heads = ["goodput", "mean RTT", "retransmissions"]
+    text = [
+        *([ages, ""] if (ages := evidence.ages_sentence(cells, "cell", builds)) else []),
+        f"| cell | {' | '.join(f'{head}, ideal | linux | kernel' for head in heads)} | ideal | linux |",
+        "|" + "---|" * 12,
+    ]
+    for name in dict.fromkeys(one["key"]["cell"] for one in cells):
+        ideal, linux = rows[name, "ideal"], rows[name, "linux"]
+        values = [
+            shown
+            for measure in ("goodput_bps", "rtt_mean_ms", "retransmits")
+            for shown in (
+                write.mean(ideal.values[measure]),
+                write.mean(linux.values[measure]),
+                write.ranged(linux.values[measure]),
+            )
+        ]
+        text.append(f"| {' | '.join([name, *values, ideal.verdict, linux.verdict])} |")
+    return "\n".join(text) + "\n"
 
 
 def claims(results: Path) -> dict[Path, str]:
