@@ -55,6 +55,7 @@ def tables(results: Path) -> dict[tuple[str, str], str]:
             advice, evidence.ages_sentence(advice, "number", builds)
         ).to_markdown(),
         **agreement(lines_of["agreement"], builds),
+        ("../README.md", "verdicts"): verdicts(results),
         ("router.md", "bursts"): router.table(lines_of["router"], older),
     }
 
@@ -98,6 +99,16 @@ def thin_ways(found: list[evidence.Line], builds: evidence.Builds) -> str:
     return "\n".join(text) + "\n"
 
 
+def verdicts(results: Path) -> str:
+    """How many claims have which verdict."""
+    rows = document.rows(evidence.read(results / "claims.jsonl"))
+    imported = sum(one.line is not None and one.line["imported"] is not None for one in rows)
+    return (
+        f"Of {len(rows)} rows: {document.counts(rows)}. {imported} of them are imported: made before results "
+        "were recorded.\n"
+    )
+
+
 def claims(results: Path) -> dict[Path, str]:
     """The verdicts on the papers' claims, and their figures."""
     table, figures = ROOT / "docs" / "claims.md", ROOT / "docs" / "gallery.md"
@@ -112,7 +123,7 @@ def written(results: Path) -> dict[Path, str]:
     """Every file that is made of evidence, with its text of now."""
     pages: dict[Path, str] = {}
     for (page, name), table in tables(results).items():
-        path = ROOT / "docs" / page
+        path = (ROOT / "docs" / page).resolve()
         text = pages.get(path) or path.read_text(encoding="utf-8")
         begin, end = f"<!-- {name}:begin -->\n", f"<!-- {name}:end -->\n"
         before, (_, after) = text.partition(begin)[0], text.partition(begin)[2].split(end)

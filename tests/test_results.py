@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 import re
 from pathlib import Path
 from types import ModuleType
@@ -92,11 +93,23 @@ def test_a_line_says_whether_it_is_of_the_code_of_today(tables: ModuleType, tmp_
 
 def test_every_table_of_the_pages_is_made(tables: ModuleType) -> None:
     marked = {
-        (str(path.relative_to(ROOT / "docs")), name)
-        for path in (ROOT / "docs").rglob("*.md")
+        (os.path.relpath(path, ROOT / "docs"), name)
+        for path in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))
         for name in re.findall(r"<!-- (\S+):begin -->", path.read_text(encoding="utf-8"))
     }
     assert marked == set(tables.tables(RESULTS))
+
+
+def test_the_readme_counts_cases_as_the_evidence_does(tables: ModuleType) -> None:
+    quic = evidence.read(RESULTS / "conformance.jsonl")
+    found = {one.controller: one for one in tables.quic_conform.conformities(quic)}
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    said = re.search(r"noq's BBRv3 passes (.+?) cases that apply to it, Quinn's BBR (.+?), ours (.+?):", text)
+    assert said is not None
+    names = ("noq:bbr3", "quinn:bbr", "bbr3")
+    assert [one.replace("the ", "") for one in said.groups()] == [
+        tables.quic_conform.passed(found[name]) for name in names
+    ]
 
 
 # Reading and replacing.
