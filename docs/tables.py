@@ -21,8 +21,8 @@ from fullpipe_studies import catalogue, document, gallery
 ROOT = Path(__file__).resolve().parent.parent
 # The scripts of bench know their own tables.
 sys.path.insert(0, str(ROOT / "bench"))
-router, quic_conform, programs_conform = map(
-    importlib.import_module, ("router", "quic_conform", "programs_conform")
+router, quic_conform, programs_conform, speed = map(
+    importlib.import_module, ("router", "quic_conform", "programs_conform", "record")
 )
 
 # The pages with tables of grids.
@@ -31,7 +31,7 @@ GRIDS = {"agreement": "fidelity.md", "queues": "queues.md", "quic": "quic.md", "
 # A part of the names of cells whose way back is thin; they have a table of their own.
 THIN = "ACKs at"
 
-FILES = ("advice", "agreement", "conformance", "router")
+FILES = ("advice", "agreement", "conformance", "router", "speed")
 
 
 def tables(results: Path) -> dict[tuple[str, str], str]:
@@ -44,6 +44,7 @@ def tables(results: Path) -> dict[tuple[str, str], str]:
     advice = [one for one in lines_of["advice"] if one["key"]["set"] == f"seed {kernel_check.SEED}"]
     advice.sort(key=lambda one: int(one["key"]["number"]))
     programs = [one for one in lines_of["conformance"] if one["key"]["world"] == programs_conform.WORLD]
+    speeds = speed.tables(lines_of["speed"], builds)
     short, cases = quic_conform.tables(over_quic, evidence.ages_sentence(over_quic, "subject", builds))
     return {
         ("quic.md", "quic-conform-short"): short,
@@ -55,6 +56,10 @@ def tables(results: Path) -> dict[tuple[str, str], str]:
             advice, evidence.ages_sentence(advice, "number", builds)
         ).to_markdown(),
         **agreement(lines_of["agreement"], builds),
+        **{
+            ("../bench/README.md", name): text
+            for name, text in speed.tables(lines_of["speed"], builds).items()
+        },
         ("../README.md", "verdicts"): verdicts(results),
         ("router.md", "bursts"): router.table(lines_of["router"], older),
     }

@@ -94,7 +94,7 @@ def test_a_line_says_whether_it_is_of_the_code_of_today(tables: ModuleType, tmp_
 def test_every_table_of_the_pages_is_made(tables: ModuleType) -> None:
     marked = {
         (os.path.relpath(path, ROOT / "docs"), name)
-        for path in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))
+        for path in (ROOT / "README.md", ROOT / "bench" / "README.md", *(ROOT / "docs").rglob("*.md"))
         for name in re.findall(r"<!-- (\S+):begin -->", path.read_text(encoding="utf-8"))
     }
     assert marked == set(tables.tables(RESULTS))
@@ -168,6 +168,20 @@ def test_builds_are_equal_if_the_sample_gives_the_same_bytes(tmp_path: Path) -> 
     assert equal.differing(tmp_path) == [lines[3]["key"]["name"], lines[4]["key"]["name"]]
     evidence.replace(tmp_path / equal.SAMPLE, equal.renewed(tmp_path))
     assert equal.differing(tmp_path) == [] and not equal.record(tmp_path)
+
+
+def test_what_a_benchmark_prints_is_recorded(tables: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    row = {"unit": "ns/packet", "median": 40.0, "low": 39.0, "high": 44.0, "runs": 9, "ratio": 1.0}
+    key = {"benchmark": "queues", "case": "cubic, fifo"}
+    printed = ["a table\n", json.dumps(key | row), json.dumps(key | row | {"median": 41.0})]
+    (line,) = tables.speed.lines(printed, "fullpipe-bench queues")
+    assert capsys.readouterr().out == "a table\n"
+    assert (line["key"], line["median"], line["runs"]) == (key, 41.0, 9)
+    assert evidence.fault(line, schema("speed")) is None
+    other = {**line, "key": {**key, "case": "cubic, codel"}, "ratio": 2.5}
+    build = registry.named("sim").build()
+    text = tables.speed.tables([line, other], {"sim": {build}})["queues"]
+    assert "| cubic | 41.0 | 41.0 (+62) |" in text and "Imported" not in text and "Older" not in text
 
 
 def test_a_smaller_run_of_the_same_code_does_not_replace_a_larger_one(tmp_path: Path) -> None:

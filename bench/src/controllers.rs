@@ -20,7 +20,7 @@ use fullpipe_cc::{
 use fullpipe_cc::{Limits, Trigger, TxState};
 use fullpipe_units::{Duration, Rate, Time};
 
-use crate::measure::{Samples, interleaved};
+use crate::measure::{Samples, interleaved, tell, tell_one};
 
 const ROUNDS: usize = 15;
 /// ACKs between two looks at the clock: few enough for the events to stay in the fastest cache.
@@ -111,6 +111,8 @@ pub(crate) fn table(subjects: &mut [Box<dyn Subject>]) -> Vec<Samples> {
     for (subject, nanos) in subjects.iter().zip(&samples) {
         let (name, bytes) = (subject.name(), subject.state_bytes());
         println!("{:<28} {:>8} {:>8.1} {:>6.1}", name, bytes, nanos.median(), nanos.min());
+        tell("controllers", name, "ns/ACK", nanos, None);
+        tell_one("state", name, "B", bytes as f64);
     }
     samples
 }

@@ -18,12 +18,16 @@ mod sweep;
 use case::Case;
 
 const USAGE: &str = "\
-usage: fullpipe-bench [packets | flows | queues | series | scale | sweep | controllers]
+usage: fullpipe-bench [packets | flows | queues | series | scale | sweep | controllers] [--json]
        fullpipe-bench grid [--paths N] [--repetitions N]
        fullpipe-bench --once CC RATE RTT BUFFER LOSS DURATION [FLOWS]";
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.last().is_some_and(|last| last == "--json") {
+        arguments.pop();
+        measure::JSON.store(true, std::sync::atomic::Ordering::Relaxed);
+    }
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         [] | ["packets"] => packets::table(),

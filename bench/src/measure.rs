@@ -3,6 +3,11 @@
 //! What is compared is measured in turn, round by round, so that a slow spell hits all of it. A ratio is the median of
 //! the rounds' own ratios, and so need not be that of the medians.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether what is measured is also said in JSON, for `record.py`.
+pub(crate) static JSON: AtomicBool = AtomicBool::new(false);
+
 /// One number a round.
 #[derive(Clone, Debug)]
 pub(crate) struct Samples(Vec<f64>);
@@ -40,6 +45,23 @@ impl Samples {
     pub(crate) fn ratio_to(&self, other: &Samples) -> f64 {
         median(self.0.iter().zip(&other.0).map(|(this, other)| this / other).collect())
     }
+}
+
+/// Says a value in JSON, if that was asked for: a line of `results/speed.jsonl`. `ratio`: to the first case of its kind.
+pub(crate) fn tell(benchmark: &str, case: &str, unit: &str, samples: &Samples, ratio: Option<f64>) {
+    if JSON.load(Ordering::Relaxed) {
+        let high = samples.0.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let (median, low, runs) = (samples.median(), samples.min(), samples.0.len());
+        let ratio = ratio.map_or("null".into(), |ratio| ratio.to_string());
+        println!(
+            r#"{{"benchmark":{benchmark:?},"case":{case:?},"unit":{unit:?},"median":{median},"low":{low},"high":{high},"runs":{runs},"ratio":{ratio}}}"#
+        );
+    }
+}
+
+/// The same for what one run tells.
+pub(crate) fn tell_one(benchmark: &str, case: &str, unit: &str, value: f64) {
+    tell(benchmark, case, unit, &Samples(vec![value]), None);
 }
 
 fn median(mut values: Vec<f64>) -> f64 {

@@ -1,7 +1,7 @@
 //! One bulk flow: nanoseconds a packet, without loss and with.
 
 use crate::case::{Case, nanos_a_packet, run, sent, thread_nanos};
-use crate::measure::interleaved;
+use crate::measure::{interleaved, tell};
 
 const ROUNDS: usize = 9;
 /// Enough for set-up and start-up not to count.
@@ -44,6 +44,8 @@ fn three_losses(controller: &str, rate: &str, rtt: &str) {
             1e3 / nanos.median(),
             nanos.ratio_to(&samples[0]),
         );
+        let case = format!("{controller}, {rate}, {rtt}, {}", loss.unwrap_or("0 %"));
+        tell("packets", &case, "ns/packet", nanos, Some(nanos.ratio_to(&samples[0])));
     }
 }
 

@@ -3,7 +3,7 @@
 use fullpipe_path::DISCIPLINES;
 
 use crate::case::{Case, nanos_a_packet, run, sent};
-use crate::measure::interleaved;
+use crate::measure::{interleaved, tell};
 
 const ROUNDS: usize = 9;
 /// Enough for set-up and start-up not to count.
@@ -40,6 +40,8 @@ pub(crate) fn table() {
                 nanos.min(),
                 (nanos.ratio_to(&samples[0]) - 1.0) * samples[0].median(),
             );
+            let case = format!("{controller}, {name}");
+            tell("queues", &case, "ns/packet", nanos, Some(nanos.ratio_to(&samples[0])));
         }
     }
 }
