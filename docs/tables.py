@@ -14,6 +14,7 @@ from pathlib import Path
 from fullpipe import evidence, files
 from fullpipe.advisor import kernel_check, kernel_lines, nearest_cells
 from fullpipe.agreement.grid import lines
+from fullpipe.report.grid import tables as grid_tables
 from fullpipe.report.grid import write
 from fullpipe.runs.worlds import registry
 from fullpipe_studies import catalogue, document, gallery
@@ -56,10 +57,7 @@ def tables(results: Path) -> dict[tuple[str, str], str]:
             advice, evidence.ages_sentence(advice, "number", builds)
         ).to_markdown(),
         **agreement(lines_of["agreement"], builds),
-        **{
-            ("../bench/README.md", name): text
-            for name, text in speed.tables(lines_of["speed"], builds).items()
-        },
+        **{("../bench/README.md", name): text for name, text in speeds.items()},
         ("../README.md", "verdicts"): verdicts(results),
         ("router.md", "bursts"): router.table(lines_of["router"], older),
     }
@@ -95,9 +93,9 @@ def thin_ways(found: list[evidence.Line], builds: evidence.Builds) -> str:
             shown
             for measure in ("goodput_bps", "rtt_mean_ms", "retransmits")
             for shown in (
-                write.mean(ideal.values[measure]),
-                write.mean(linux.values[measure]),
-                write.ranged(linux.values[measure]),
+                grid_tables.mean(ideal.values[measure]),
+                grid_tables.mean(linux.values[measure]),
+                grid_tables.ranged(linux.values[measure]),
             )
         ]
         text.append(f"| {' | '.join([name, *values, ideal.verdict, linux.verdict])} |")
