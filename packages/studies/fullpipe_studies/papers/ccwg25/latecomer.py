@@ -23,7 +23,7 @@ import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, sharing
-from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, number, within
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, number
 from fullpipe_studies.papers.ccwg25 import _draw, _path
 
 _LATER_S = 10.0
@@ -96,7 +96,7 @@ def _converged_s(shares: Sequence[tuple[float, float]], rest_s: float) -> float 
     return None if found is None else min(found, rest_s)
 
 
-def _measure(trial: Trial) -> Row:
+def measure(trial: Trial) -> Row:
     seconds = _lasts_s(trial.factors["rate_mbps"], trial.factors["seconds"])
     rest_s = seconds - _later_s(trial.factors["start"], seconds)
     shares = _late_shares(trial)
@@ -109,12 +109,12 @@ def _measure(trial: Trial) -> Row:
     }
 
 
-def _series(trial: Trial) -> pl.DataFrame:
+def series(trial: Trial) -> pl.DataFrame:
     seconds = _lasts_s(trial.factors["rate_mbps"], trial.factors["seconds"])
     return sharing.acknowledged(trial.run, _BIN_S, seconds)
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
         frame = part.series
         late = part.runs.filter(pl.col("start") == _LATER)
@@ -162,7 +162,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     )
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     checks = []
     for name in _path.VARIANTS:
         for rate in _path.rates_of(data):
@@ -171,29 +171,23 @@ def _judge(data: Data) -> list[Check]:
                 waits = data.values("converge_s", **of)
                 where = f"{_path.TITLES[rate]}, {buffer:g} BDP"
                 checks.append(
-                    within(
+                    Statement("long convergence time").shape(
                         f"{name}: time until shares stay fair, {where} (direction)",
                         waits,
-                        paper="long convergence time",
                         least=_ROUNDS * _path.RTT_MS[rate] / 1e3,
                         unit="s",
-                        shape=True,
                     )
                 )
                 if rate == _path.SLOW:
                     checks.append(
-                        within(
-                            f"{name}: time until shares stay fair, {where}",
-                            waits,
-                            paper="long convergence time",
-                            least=_LONG_S,
-                            unit="s",
+                        Statement("long convergence time").within(
+                            f"{name}: time until shares stay fair, {where}", waits, least=_LONG_S, unit="s"
                         )
                     )
     return checks
 
 
-def _explain(data: Data) -> list[str]:
+def explain(data: Data) -> list[str]:
     said = []
     for name in _path.CONTROLLERS:
         for rate in _path.rates_of(data):
@@ -216,7 +210,6 @@ def _explain(data: Data) -> list[str]:
 CLAIM = Claim(
     source="Latecomer Disadvantage",
     says="Long convergence time for flows that start later.",
-    worlds=("sim",),
     grid=Grid(
         factors={
             "controller": _path.CONTROLLERS,
@@ -230,11 +223,6 @@ CLAIM = Claim(
         document=_document,
         only=_is_run,
     ),
-    measure=_measure,
-    series=_series,
-    figure=_figure,
-    judge=_judge,
-    explain=_explain,
     look_at="When do the two curves meet, and do they stay together? Where flows that start at once need as "
     "long, it is not the late start.",
     changed="Fair is within 10 % of a fair share until the end, where a Jain's index of 0.95 was before",

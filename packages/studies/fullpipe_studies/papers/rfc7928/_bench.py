@@ -14,7 +14,7 @@ import polars as pl
 
 from fullpipe.report.figures import theme
 from fullpipe_studies import charts, take
-from fullpipe_studies.claim import Check, Data, Row, Trial, Values, more, within
+from fullpipe_studies.claim import Check, Data, Row, Statement, Trial, Values
 
 FIFO = "fifo"
 # The disciplines with their defaults, as a scenario has them. Without ECN a step marks nothing, so it drops.
@@ -36,7 +36,7 @@ SEEDS, QUICK_SEEDS = 30, 4
 AFTER_S = 10.0
 # What "loses little goodput" means: at least this share of the FIFO's.
 LITTLE_PCT = 90.0
-BETTER = "better than drop-tail (i.e., without AQM and with a BDP-sized buffer)"
+BETTER = Statement("better than drop-tail (i.e., without AQM and with a BDP-sized buffer)")
 
 COLOUR = {
     FIFO: theme.QUIET,
@@ -132,8 +132,8 @@ def cdf(trial: Trial) -> pl.DataFrame:
 
 def shares(data: Data, column: str, name: str, **where: Any) -> Values:
     """A column with that discipline in percent of the FIFO's, seed by seed."""
-    own, plain = (data.values(column, discipline=one, **where) for one in (name, FIFO))
-    return own.over(plain, 100)
+    ours, plain = (data.values(column, discipline=one, **where) for one in (name, FIFO))
+    return ours.over(plain, 100)
 
 
 def better(
@@ -142,13 +142,12 @@ def better(
     """Checks that each discipline has less delay than the FIFO, and little less goodput."""
     checks = []
     for name in MANAGED:
-        plain, own = (data.values(delay, discipline=one, **where) for one in (FIFO, name))
+        plain, ours = (data.values(delay, discipline=one, **where) for one in (FIFO, name))
         checks += [
-            more(f"FIFO's delay divided by that of {name}, {said}", plain, own, paper=BETTER, least=times),
-            within(
+            BETTER.more(f"FIFO's delay divided by that of {name}, {said}", plain, ours, least=times),
+            BETTER.within(
                 f"{name}: goodput, {said}",
                 shares(data, "goodput_mbps", name, **where),
-                paper=BETTER,
                 least=LITTLE_PCT,
                 unit="% of FIFO's",
             ),
