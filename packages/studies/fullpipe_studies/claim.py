@@ -399,8 +399,11 @@ class Claim:
 
     def completed(self, functions: Mapping[str, Any]) -> "Claim":
         """The claim with the functions of its file, by name, for those that it does not name itself."""
-        absent = (name for name in _FUNCTIONS if getattr(self, name) in (None, _of_its_file))
-        return replace(self, **{name: functions[name] for name in absent if name in functions})
+        absent = [name for name in _FUNCTIONS if getattr(self, name) in (None, _of_its_file)]
+        made = replace(self, **{name: functions[name] for name in absent if name in functions})
+        if lacking := [name for name in absent if getattr(made, name) is _of_its_file]:
+            raise ValueError(f"the file of a claim lacks the function {joined(lacking)}")
+        return made
 
     @property
     def not_installed(self) -> dict[str, str]:

@@ -26,7 +26,6 @@ def _document(controller: str, rate_mbps: int, seconds: int) -> dict[str, Any]:
     return _path.document(
         [{"controller": controller}],
         rate_mbps=rate_mbps,
-        rtt_ms=_path.RTT_MS[rate_mbps],
         buffer="8 bdp",
         seconds=_path.lasts_s(rate_mbps, seconds),
         # At most 20 000 samples a run.
@@ -62,8 +61,7 @@ def measure(trial: Trial) -> Row:
     }
 
 
-def series(trial: Trial) -> pl.DataFrame:
-    return _path.drawn(trial, _path.RTT_MS[trial.factors["rate_mbps"]])
+series = _path.drawn
 
 
 def figure(data: Data) -> alt.TopLevelMixin:
@@ -71,14 +69,7 @@ def figure(data: Data) -> alt.TopLevelMixin:
         frame = part.series
         if "rate_mbps" in frame.columns:
             frame = frame.filter(pl.col("rate_mbps") == _path.SLOW)
-        x = alt.X("time_s:Q", title="time, s", scale=alt.Scale(zero=False, nice=False))
-        y = alt.Y("rtts:Q", title="queueing delay, RTTmin")
-        titles = {name: name for name in _path.CONTROLLERS}
-
-        def draw(one: pl.DataFrame) -> Any:
-            return _draw.lines(one, x, y, "controller", _OF_A_ROUND)
-
-        return _draw.panels(frame, "controller", titles, draw)
+        return _draw.queues(frame, "controller", {name: name for name in _path.CONTROLLERS}, _OF_A_ROUND)
 
     return charts.worlds(
         data,
@@ -129,9 +120,8 @@ def explain(data: Data) -> list[str]:
     said = []
     for name in _path.BBRS:
         for rate in _path.rates_of(data):
-            length, peak, count = (
-                data.mean(column, controller=name, rate_mbps=rate)
-                for column in ("up_rtts", "peak_rtts", "probes")
+            length, peak, count = data.means(
+                "up_rtts", "peak_rtts", "probes", controller=name, rate_mbps=rate
             )
             said.append(
                 f"{name} at {_path.TITLES[rate]}: {number(count)} probes a run, of {number(length)} RTTmin "

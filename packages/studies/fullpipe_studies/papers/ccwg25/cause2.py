@@ -28,7 +28,6 @@ def _document(controller: str, rate_mbps: int, jitter_us: int, seconds: int) -> 
     return _path.document(
         [{"controller": controller}],
         rate_mbps=rate_mbps,
-        rtt_ms=_path.RTT_MS[rate_mbps],
         buffer="8 bdp",
         seconds=_path.lasts_s(rate_mbps, seconds, _FASTEST_S),
         jitter_us=jitter_us,
@@ -116,7 +115,7 @@ def explain(data: Data) -> list[str]:
     for name in _path.BBRS:
         for jitter in sorted(data.runs["jitter_us"].unique().to_list()):
             where = {"controller": name, "rate_mbps": _path.SLOW, "jitter_us": jitter}
-            estimate, queue = (data.mean(column, **where) for column in ("estimate", "mean_rtts"))
+            estimate, queue = data.means("estimate", "mean_rtts", **where)
             if not math.isnan(estimate):
                 said.append(
                     f"{name}, jitter up to {jitter} us: the estimate is {number(100 * (estimate - 1))} % too "

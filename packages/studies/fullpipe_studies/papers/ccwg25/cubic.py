@@ -32,7 +32,6 @@ def _document(controller: str, rate_mbps: int, buffer_bdp: float, seconds: int) 
     return _path.document(
         [{"controller": controller, "label": "one"}, {"controller": "cubic", "label": "cubic"}],
         rate_mbps=rate_mbps,
-        rtt_ms=_path.RTT_MS[rate_mbps],
         buffer=f"{buffer_bdp} bdp",
         seconds=_path.lasts_s(rate_mbps, seconds, _FASTEST_S),
         jitter_us=_path.NATURAL_US,

@@ -159,9 +159,8 @@ def explain(data: Data) -> list[str]:
         for kind in _KINDS:
             for jitter in (_ONE, _MOST):
                 where = {"controller": name, "rate_mbps": _path.SLOW, "kind": kind, "jitter_rtts": jitter}
-                after, then, later, kept = (
-                    data.mean(column, **where)
-                    for column in ("startup_s", "startup_estimate", "estimate", "of_rate")
+                after, then, later, kept = data.means(
+                    "startup_s", "startup_estimate", "estimate", "of_rate", **where
                 )
                 if not math.isnan(later):
                     said.append(

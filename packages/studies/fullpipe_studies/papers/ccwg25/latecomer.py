@@ -56,7 +56,6 @@ def _document(controller: str, rate_mbps: int, buffer_bdp: float, start: str, se
             {"controller": controller, "label": _LATE, "start": f"{_later_s(start, seconds)} s"},
         ],
         rate_mbps=rate_mbps,
-        rtt_ms=_path.RTT_MS[rate_mbps],
         buffer=f"{buffer_bdp} bdp",
         seconds=seconds,
         jitter_us=_path.NATURAL_US,
@@ -193,9 +192,8 @@ def explain(data: Data) -> list[str]:
         for rate in _path.rates_of(data):
             for buffer in _OFTEN_BDP:
                 where = {"controller": name, "rate_mbps": rate, "buffer_bdp": buffer, "start": _LATER}
-                share, waits, last, never = (
-                    data.mean(column, **where)
-                    for column in ("early_share", "converge_s", "last_share", "never")
+                share, waits, last, never = data.means(
+                    "early_share", "converge_s", "last_share", "never", **where
                 )
                 if not math.isnan(share):
                     said.append(

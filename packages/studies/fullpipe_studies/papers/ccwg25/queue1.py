@@ -26,7 +26,6 @@ def _document(controller: str, rate_mbps: int, jitter_us: int, seconds: int) -> 
     return _path.document(
         [{"controller": controller}],
         rate_mbps=rate_mbps,
-        rtt_ms=_path.RTT_MS[rate_mbps],
         buffer=_BUFFER,
         seconds=_path.lasts_s(rate_mbps, seconds),
         jitter_us=jitter_us,
@@ -45,8 +44,7 @@ def measure(trial: Trial) -> Row:
     }
 
 
-def series(trial: Trial) -> pl.DataFrame:
-    return _path.drawn(trial, _path.RTT_MS[trial.factors["rate_mbps"]])
+series = _path.drawn
 
 
 def figure(data: Data) -> alt.TopLevelMixin:
@@ -54,13 +52,7 @@ def figure(data: Data) -> alt.TopLevelMixin:
         frame = part.series
         if "rtts" in frame.columns:
             frame = frame.filter(pl.col("jitter_us") > 0)
-        x = alt.X("time_s:Q", title="time, s", scale=alt.Scale(zero=False, nice=False))
-        y = alt.Y("rtts:Q", title="queueing delay, RTTmin")
-
-        def draw(one: pl.DataFrame) -> Any:
-            return _draw.lines(one, x, y, "controller", 1.0)
-
-        return _draw.panels(frame, "rate_mbps", _path.TITLES, draw)
+        return _draw.queues(frame, "rate_mbps", _path.TITLES, 1.0)
 
     return charts.worlds(
         data,
@@ -139,9 +131,7 @@ def explain(data: Data) -> list[str]:
         for rate in _path.rates_of(data):
             for jitter in (0, _path.NATURAL_US):
                 where = {"controller": name, "rate_mbps": rate, "jitter_us": jitter}
-                middle, average, high = (
-                    data.mean(f"{one}_rtts", **where) for one in ("median", "mean", "p99")
-                )
+                middle, average, high = data.means("median_rtts", "mean_rtts", "p99_rtts", **where)
                 said.append(
                     f"{name} at {_path.TITLES[rate]}, {'natural' if jitter else 'no'} jitter: median queue "
                     f"{number(middle)} RTTmin, mean {number(average)}, 99th percentile {number(high)}."

@@ -32,7 +32,6 @@ def _document(controller: str, rate_mbps: int, flows: int, buffer_bdp: float, se
     return _path.document(
         [{"controller": controller, "count": flows, "label": "flow"}],
         rate_mbps=rate_mbps,
-        rtt_ms=_path.RTT_MS[rate_mbps],
         buffer=f"{buffer_bdp} bdp",
         seconds=_path.lasts_s(rate_mbps, seconds),
         jitter_us=_path.NATURAL_US,
@@ -63,8 +62,7 @@ def figure(data: Data) -> alt.TopLevelMixin:
             for rate, title in _path.TITLES.items()
             for buffer in _path.BUFFERS_BDP
         }
-        named = pl.format("{} {}", "rate_mbps", pl.col("buffer_bdp").map_elements("{:g}".format, pl.String))
-        part = Data(part.runs.with_columns(named.alias("path")), part.series)
+        part = _path.named(part)
         by = ["controller", "path", "flows"]
         queue = _draw.means(
             part,
@@ -168,7 +166,7 @@ def explain(data: Data) -> list[str]:
         for rate in _path.rates_of(data):
             for flows in (_FEW, _MANY):
                 where = {"controller": name, "rate_mbps": rate, "flows": flows, "buffer_bdp": _DEEP}
-                middle, over = (data.mean(column, **where) for column in ("median_rtts", "over_one"))
+                middle, over = data.means("median_rtts", "over_one", **where)
                 said.append(
                     f"{name}, {flows} flows at {_path.TITLES[rate]}, 8 BDP: median queue {number(middle)} "
                     f"RTTmin, more than one RTTmin for {number(100 * over)} % of the time."

@@ -13,7 +13,6 @@ import math
 from typing import Any
 
 import altair as alt
-import polars as pl
 
 from fullpipe.text import joined
 from fullpipe_studies import charts, sharing, take
@@ -63,8 +62,7 @@ def figure(data: Data) -> alt.TopLevelMixin:
             for rate in _path.TITLES
             for buffer in _path.BUFFERS_BDP
         }
-        named = pl.format("{} {}", "rate_mbps", pl.col("buffer_bdp").map_elements("{:g}".format, pl.String))
-        part = Data(part.runs.with_columns(named.alias("path")), part.series)
+        part = _path.named(part)
         return _draw.means(
             part,
             x,

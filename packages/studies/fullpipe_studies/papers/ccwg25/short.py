@@ -26,7 +26,7 @@ import polars as pl
 
 from fullpipe.report.figures import theme
 from fullpipe.scenario.flow_lists import models
-from fullpipe_studies import charts, take
+from fullpipe_studies import charts, layers, take
 from fullpipe_studies.claim import (
     Check,
     Claim,
@@ -139,7 +139,7 @@ def _queues(part: Data) -> Any:
     )
     bars = base.mark_rule(strokeWidth=1).encode(y="low:Q", y2="high:Q")
     dots = base.mark_point(filled=True, size=38, opacity=1).encode(y=alt.Y("mean:Q", title="queue, RTTmin"))
-    level = _draw.rule(_LIMIT)
+    level = layers.level(_LIMIT)
     title = f"95th percentile of the queue, {_DEEP} BDP of buffer"
     return alt.layer(level, bars, dots).properties(
         width=charts.WIDTH, height=charts.HEIGHT, title=alt.TitleParams(title, fontSize=12)
@@ -218,18 +218,15 @@ def explain(data: Data) -> list[str]:
     said = []
     for name in data.runs["controller"].unique(maintain_order=True).to_list():
         for buffer in (_SHALLOW, _DEEP):
-            slowdown, queue, again, load = (
-                data.mean(column, controller=name, buffer_bdp=buffer)
-                for column in ("slowdown", "mean_rtts", "retransmitted", "load")
+            slowdown, queue, again, load = data.means(
+                "slowdown", "mean_rtts", "retransmitted", "load", controller=name, buffer_bdp=buffer
             )
             if not math.isnan(slowdown):
                 said.append(
                     f"{name}, {buffer} BDP: mean slowdown {number(slowdown)}, mean queue {number(queue)} "
                     f"RTTmin, {number(100 * again)} % retransmitted, {number(100 * load)} % of the link used."
                 )
-        then, mean = (
-            data.mean(column, controller=name, buffer_bdp=_DEEP) for column in ("large_then", "large")
-        )
+        then, mean = data.means("large_then", "large", controller=name, buffer_bdp=_DEEP)
         if not math.isnan(then):
             said.append(
                 f"{name}, {_DEEP} BDP: while the queue is longer than {_LIMIT} RTTmin, {number(then)} flows "

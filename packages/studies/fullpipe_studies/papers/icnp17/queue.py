@@ -94,9 +94,7 @@ def judge(data: Data) -> list[Check]:
 def explain(data: Data) -> list[str]:
     said = []
     for count in sorted(data.runs["flows"].unique().to_list()):
-        queue, window, estimates = (
-            data.mean(name, flows=count) for name in ("queue_bdp", "window_bdp", "estimates")
-        )
+        queue, window, estimates = data.means("queue_bdp", "window_bdp", "estimates", flows=count)
         said.append(
             f"{count} flows: {number(queue, 2)} BDP wait. Their estimates add up to {number(estimates, 3)} "
             f"times the link's rate, their windows to {number(window, 2)} BDP."

@@ -9,8 +9,6 @@ Prediction: it does, best beside a single loss-based flow.
 in shape by three times these. Both are our reading, and so is 16 for many flows.
 """
 
-from typing import Any
-
 import altair as alt
 import polars as pl
 
@@ -48,10 +46,6 @@ def explain(data: Data) -> list[str]:
     return _steady.told(Data(data.runs.filter(pl.col("others") == 1), data.series), "bbr1")
 
 
-def _document(**factors: Any) -> dict[str, Any]:
-    return _steady.document(**factors)
-
-
 CLAIM = Claim(
     source="abstract",
     says="Our findings confirm that the steady-state model accurately captures BBRv1 behavior, especially "
@@ -69,7 +63,7 @@ CLAIM = Claim(
         quick={"buffer_bdp": (1, 8, 32), "seconds": (300,)},
         tiny={"buffer_bdp": (4,), "seconds": (9,)},
         in_wall_time={"buffer_bdp": (1, 8, 64), "seconds": (120,)},
-        document=_document,
+        document=_steady.document,
     ),
     measure=_steady.measure,
     cause="The same as in ware19.share and ware19.model: beside CUBIC, one flow stays below the model in "

@@ -10,7 +10,6 @@ The paper says "clear discrepancies" and the abstract has no number. Ours: an er
 
 import itertools
 import math
-from typing import Any
 
 import altair as alt
 import polars as pl
@@ -72,10 +71,6 @@ def explain(data: Data) -> list[str]:
     return said
 
 
-def _document(**factors: Any) -> dict[str, Any]:
-    return _steady.document(**factors)
-
-
 CLAIM = Claim(
     source="abstract",
     says="Importantly, we observe clear discrepancies between existing model predictions and BBRv3 behavior, "
@@ -91,7 +86,7 @@ CLAIM = Claim(
         },
         quick={"buffer_bdp": (1, 8, 32), "seconds": (300,)},
         tiny={"buffer_bdp": (4,), "bbrs": (1,), "seconds": (9,)},
-        document=_document,
+        document=_steady.document,
     ),
     measure=_steady.measure,
     cause="The model is off for both beside CUBIC, for BBRv1 as in ware19.share. BBRv3's curve has another "

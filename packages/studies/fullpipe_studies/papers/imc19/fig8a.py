@@ -117,13 +117,13 @@ def judge(data: Data) -> list[Check]:
 
 
 def explain(data: Data) -> list[str]:
-    share, used = (data.mean(column, scaled_bytes=_SMALL) for column in ("bbr_share", "used_pct"))
+    share, used = data.means("bbr_share", "used_pct", scaled_bytes=_SMALL)
     said = []
     if not math.isnan(used):
         said.append(f"At 10 KB both flows use {number(used)} % of the link; BBR has {number(share)} of it.")
     split = data.setups.get("single packets")
     if split is not None:
-        share, used = (split.mean(column, scaled_bytes=_SMALL) for column in ("bbr_share", "used_pct"))
+        share, used = split.means("bbr_share", "used_pct", scaled_bytes=_SMALL)
     if split is not None and not math.isnan(used):
         said.append(
             f"With the hosts' bursts split into single packets, both use {number(used)} % of the link at "
@@ -131,9 +131,7 @@ def explain(data: Data) -> list[str]:
             "dropped, so neither flow gets through with more than six packets at once; BBR sends a "
             "millisecond of its rate, and CUBIC what an ACK allows."
         )
-    low, high, window = (
-        data.mean(column, scaled_bytes=_LARGE) for column in ("share_low", "share_high", "window_bdp")
-    )
+    low, high, window = data.means("share_low", "share_high", "window_bdp", scaled_bytes=_LARGE)
     ratios = [
         cubic / bbr
         for cubic, bbr in zip(

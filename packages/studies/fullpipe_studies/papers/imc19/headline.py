@@ -11,7 +11,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from fullpipe_studies import charts, take
+from fullpipe_studies import charts, layers, take
 from fullpipe_studies.claim import Check, Claim, Data, Statement, number
 from fullpipe_studies.papers.imc19 import _grid, _testbed
 
@@ -36,12 +36,7 @@ def figure(data: Data) -> alt.TopLevelMixin:
             )
         )
         # CUBIC's gain of 30 % over BBR is BBR's loss of 23 %.
-        theirs = [{"y": 0.0}, {"y": _BBR_PCT}, {"y": 100 / (1 + _CUBIC_PCT / 100) - 100}]
-        even = (
-            alt.Chart(alt.InlineData(values=theirs))
-            .mark_rule(strokeDash=[4, 3], color="#79818d")
-            .encode(y="y:Q")
-        )
+        even = layers.level(0.0, _BBR_PCT, 100 / (1 + _CUBIC_PCT / 100) - 100)
         return alt.layer(even, dots).properties(width=charts.WIDTH, height=charts.HEIGHT)
 
     return charts.worlds(

@@ -122,9 +122,7 @@ def judge(data: Data) -> list[Check]:
 def explain(data: Data) -> list[str]:
     said = []
     for buffer in (one for one, count in _CUBIC.items() if count < _FEW):
-        again, overflows = (
-            data.mean(column, scaled_bytes=buffer) for column in ("cubic_retransmits", "overflows")
-        )
+        again, overflows = data.means("cubic_retransmits", "overflows", scaled_bytes=buffer)
         if not math.isnan(overflows):
             said.append(
                 f"With {_size(buffer)} CUBIC uses nearly all of the link and fills the buffer within the "

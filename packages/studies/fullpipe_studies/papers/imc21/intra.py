@@ -113,9 +113,7 @@ def explain(data: Data) -> list[str]:
     for name in _CONTROLLERS:
         for rtt_ms in sorted(data.runs["rtt_ms"].unique().to_list()):
             where = {"controller": name, "rtt_ms": rtt_ms, "scale": _scale.CORE}
-            index, poor, rich = (
-                data.mean(column, **where) for column in ("jain", "poorest_pct", "richest_pct")
-            )
+            index, poor, rich = data.means("jain", "poorest_pct", "richest_pct", **where)
             if not math.isnan(index):
                 said.append(
                     f"{name} at the core, {rtt_ms} ms: index {number(index)}; the poorest tenth of the flows "

@@ -169,9 +169,8 @@ def judge(data: Data) -> list[Check]:
 def explain(data: Data) -> list[str]:
     said = []
     for buffer in sorted({*data.values("buffer_bdp")}):
-        share, inflight, window, least = (
-            data.mean(column, buffer_bdp=buffer)
-            for column in ("bbr_share", "bbr_inflight_bdp", "bbr_window_bdp", "least_queue_rtts")
+        share, inflight, window, least = data.means(
+            "bbr_share", "bbr_inflight_bdp", "bbr_window_bdp", "least_queue_rtts", buffer_bdp=buffer
         )
         again = [data.mean(f"{name}_again", buffer_bdp=buffer) for name in ("bbr", "cubic")]
         if math.isnan(inflight) or math.isnan(least):

@@ -23,7 +23,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from fullpipe_studies import charts, take
+from fullpipe_studies import charts, layers, take
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, number
 
 _RATE_BPS = 128e3
@@ -86,11 +86,7 @@ def figure(data: Data) -> alt.TopLevelMixin:
         ours = frame.filter(pl.col("world") == part.worlds[0])
         x = alt.X("buffer_kb:Q", title="link buffer, KB", scale=alt.Scale(type="log"))
         lines = charts.points(ours, x, "median RTT, s", charts.controllers(ours), type="log")
-        limit = (
-            alt.Chart(alt.InlineData(values=[{"y": _SYN_TIMEOUT_S}]))
-            .mark_rule(strokeDash=[4, 3], color="#79818d")
-            .encode(y="y:Q")
-        )
+        limit = layers.level(_SYN_TIMEOUT_S)
         return alt.layer(limit, lines).properties(width=charts.WIDTH, height=charts.HEIGHT)
 
     return charts.worlds(

@@ -209,7 +209,7 @@ def judge(data: Data) -> list[Check]:
 
 
 def explain(data: Data) -> list[str]:
-    lowest, low, arrived = (data.mean(column) for column in ("lowest_rtprops", "sampled_low", "rate_low"))
+    lowest, low, arrived = data.means("lowest_rtprops", "sampled_low", "rate_low")
     if math.isnan(lowest):
         return []
     return [

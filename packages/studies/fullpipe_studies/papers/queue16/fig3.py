@@ -24,7 +24,7 @@ import altair as alt
 import polars as pl
 
 from fullpipe.report.figures import theme
-from fullpipe_studies import charts, take
+from fullpipe_studies import charts, layers, take
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, number
 
 _LOW_MBPS, _HIGH_MBPS, _RTT_MS = 10.0, 20.0, 40.0
@@ -146,9 +146,8 @@ def figure(data: Data) -> alt.TopLevelMixin:
             def line(column: str, title: str, colour: str, paper: float) -> Any:
                 scale = alt.Scale(domain=[0, tops[name, column]])
                 drawn = alt.Chart(charts.values(frame.select("time_s", column)))
-                level = alt.Chart(alt.InlineData(values=[{"y": paper}])).encode(y="y:Q")
                 return alt.layer(
-                    level.mark_rule(strokeDash=[4, 3], color=theme.QUIET),
+                    layers.level(paper),
                     changed.mark_rule(color=theme.QUIET).encode(x="x:Q"),
                     drawn.mark_line(strokeWidth=1.2, color=colour, clip=True).encode(
                         x=x, y=alt.Y(f"{column}:Q", title=title, scale=scale)

@@ -12,8 +12,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from fullpipe.report.figures import theme
-from fullpipe_studies import charts, take
+from fullpipe_studies import charts, layers, take
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial
 
 _RATE_MBPS, _RTT_MS = 10.0, 40.0
@@ -90,9 +89,7 @@ def figure(data: Data) -> alt.TopLevelMixin:
                 .mark_line(strokeWidth=1.3, clip=True)
                 .encode(x=x, y=alt.Y(f"{column}:Q", title=title), color=colour, strokeDash=dash)
             )
-            paper = alt.Chart(alt.InlineData(values=[{"y": level} for level in levels])).encode(y="y:Q")
-            marks = paper.mark_rule(strokeDash=[4, 3], color=theme.QUIET)
-            return alt.layer(bounds, marks, drawn).properties(width=charts.WIDTH, height=160)
+            return alt.layer(bounds, layers.level(*levels), drawn).properties(width=charts.WIDTH, height=160)
 
         # A BDP, and two BDP of queue on top of it.
         bdp_kb = take.bdp_bytes(_RATE_MBPS, _RTT_MS) / 1e3

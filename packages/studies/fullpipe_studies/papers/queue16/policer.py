@@ -20,7 +20,7 @@ import altair as alt
 import polars as pl
 
 from fullpipe.report.figures import theme
-from fullpipe_studies import charts, take
+from fullpipe_studies import charts, layers, take
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, number
 
 _TOKENS_MBPS, _LINK_MBPS = 10.0, 100.0
@@ -124,9 +124,6 @@ def figure(data: Data) -> alt.TopLevelMixin:
             )
             return alt.layer(*below, drawn).properties(width=charts.WIDTH, height=150)
 
-        tokens = alt.Chart(alt.InlineData(values=[{"y": _TOKENS_MBPS}])).mark_rule(
-            strokeDash=[4, 3], color=theme.QUIET
-        )
         held = part.series.filter(pl.col("held")).select(
             "time_s", (pl.col("time_s") - _BIN_S).alias("from_s")
         )
@@ -136,7 +133,7 @@ def figure(data: Data) -> alt.TopLevelMixin:
                 part.series.filter(pl.col("time_s") <= _DESCENT_S),
                 "mbps",
                 "delivery rate, Mbit/s",
-                tokens.encode(y="y:Q"),
+                layers.level(_TOKENS_MBPS),
                 domainMin=0,
             ),
             over(
@@ -204,9 +201,7 @@ def judge(data: Data) -> list[Check]:
 
 
 def explain(data: Data) -> list[str]:
-    held, cycle, part = (
-        data.mean(name, controller="bbr1") for name in ("held_loss", "cycle_loss", "held_part")
-    )
+    held, cycle, part = data.means("held_loss", "cycle_loss", "held_part", controller="bbr1")
     if math.isnan(held) or math.isnan(cycle):
         return []
     return [

@@ -136,22 +136,40 @@ def shares(data: Data, column: str, name: str, **where: Any) -> Values:
     return ours.over(plain, 100)
 
 
+def less(
+    data: Data,
+    what: str,
+    column: str,
+    name: str,
+    where: str = "",
+    *,
+    statement: Statement = BETTER,
+    least: float = 1.0,
+    shape: bool = True,
+    **factors: Any,
+) -> Check:
+    """A check that a discipline has less of something than the FIFO; `where` is the end of its words."""
+    plain, ours = (data.values(column, discipline=one, **factors) for one in (FIFO, name))
+    words = f"FIFO's {what} divided by that of {name}{where}"
+    return statement.more(words, plain, ours, least=least, shape=shape)
+
+
+def kept(
+    data: Data, name: str, where: str, *, what: str = "goodput", statement: Statement = BETTER, **factors: Any
+) -> Check:
+    """A check that a discipline has nearly the FIFO's goodput."""
+    shown = shares(data, "goodput_mbps", name, **factors)
+    return statement.within(f"{name}: {what}{where}", shown, least=LITTLE_PCT, unit="% of FIFO's")
+
+
 def better(
     data: Data, said: str, *, times: float = 1.0, delay: str = "delay_ms", **where: Any
 ) -> list[Check]:
     """Checks that each discipline has less delay than the FIFO, and little less goodput."""
     checks = []
     for name in MANAGED:
-        plain, ours = (data.values(delay, discipline=one, **where) for one in (FIFO, name))
-        checks += [
-            BETTER.more(f"FIFO's delay divided by that of {name}, {said}", plain, ours, least=times),
-            BETTER.within(
-                f"{name}: goodput, {said}",
-                shares(data, "goodput_mbps", name, **where),
-                least=LITTLE_PCT,
-                unit="% of FIFO's",
-            ),
-        ]
+        checks.append(less(data, "delay", delay, name, f", {said}", least=times, **where))
+        checks.append(kept(data, name, f", {said}", **where))
     return checks
 
 
@@ -237,6 +255,19 @@ def averages(frame: pl.DataFrame, factor: str, column: str, x: alt.X, y: alt.Y, 
     )
     base = alt.Chart(charts.values(found)).encode(x=x, y=y, color=colour())
     return titled(base.mark_line(strokeWidth=1.4) + base.mark_point(filled=True, size=32, opacity=1), title)
+
+
+def boxes(frame: pl.DataFrame, column: str, y: str, title: str, scale: Any = alt.Undefined) -> Any:
+    """The runs of each discipline as a box."""
+    there = alt.Chart(charts.values(frame.filter(pl.col(column).is_not_null()))).mark_boxplot(size=14)
+    return titled(
+        there.encode(
+            x=alt.X("discipline:N", sort=list(DISCIPLINES), title=None),
+            y=alt.Y(f"{column}:Q", title=y, scale=scale),
+            color=colour(),
+        ),
+        title,
+    )
 
 
 def titled(chart: Any, title: str) -> Any:

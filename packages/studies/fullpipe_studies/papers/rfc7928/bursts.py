@@ -60,12 +60,9 @@ def figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
         made = []
         for case, (video, bulk) in _CASES.items():
-            frame = part.runs.filter((pl.col("case") == case) & pl.col("page_s").is_not_null())
-            x = alt.X("discipline:N", sort=list(_bench.DISCIPLINES), title=None)
-            y = alt.Y("page_s:Q", title="time of the web, s", scale=alt.Scale(zero=False))
+            frame = part.runs.filter(pl.col("case") == case)
             what = f"{case}: web, CBR{', video' if video else ''}{', bulk' if bulk else ''}"
-            boxes = alt.Chart(charts.values(frame)).mark_boxplot(size=14)
-            made.append(_bench.titled(boxes.encode(x=x, y=y, color=_bench.colour()), what))
+            made.append(_bench.boxes(frame, "page_s", "time of the web, s", what, alt.Scale(zero=False)))
         return _bench.panels(*made)
 
     return charts.worlds(
@@ -77,12 +74,9 @@ def judge(data: Data) -> list[Check]:
     checks = []
     for case, (_, bulk) in _CASES.items():
         for name in _bench.MANAGED:
-            plain, ours = (data.values("page_s", discipline=one, case=case) for one in (_bench.FIFO, name))
             if bulk:
                 checks.append(
-                    _bench.BETTER.more(
-                        f"FIFO's time of the web divided by that of {name}, case {case}", plain, ours
-                    )
+                    _bench.less(data, "time of the web", "page_s", name, f", case {case}", case=case)
                 )
             else:
                 checks.append(

@@ -21,6 +21,7 @@ from fullpipe_studies.papers.rfc7928 import _bench
 
 _FAST, _SLOW = 100, 10
 _LONG_S, _SHORT_S = 20.0, 0.1
+_COMPARED = Statement("the tester must compare its performance with those of drop-tail")
 # Their thresholds do not follow the rate.
 _BY_LENGTH = ("red", "step")
 
@@ -76,23 +77,12 @@ def judge(data: Data) -> list[Check]:
     checks = []
     for phase_s, what in ((_LONG_S, "slow phases of 20 s"), (_SHORT_S, "phases of 100 ms")):
         for name in _bench.MANAGED:
-            plain, ours = (
-                data.values("slow_ms", discipline=one, phase_s=phase_s) for one in (_bench.FIFO, name)
-            )
             least = 2 if phase_s == _LONG_S and name not in _BY_LENGTH else 1
-            checks.append(
-                Statement("the tester must compare its performance with those of drop-tail").more(
-                    f"FIFO's delay divided by that of {name}, {what}", plain, ours, least=least
-                )
-            )
-            checks.append(
-                Statement("the tester must compare its performance with those of drop-tail").within(
-                    f"{name}: goodput, {what}",
-                    _bench.shares(data, "goodput_mbps", name, phase_s=phase_s),
-                    least=_bench.LITTLE_PCT,
-                    unit="% of FIFO's",
-                )
-            )
+            of: dict[str, Any] = {"statement": _COMPARED, "phase_s": phase_s}
+            checks += [
+                _bench.less(data, "delay", "slow_ms", name, f", {what}", least=least, **of),
+                _bench.kept(data, name, f", {what}", **of),
+            ]
     return own(*checks)
 
 

@@ -14,7 +14,7 @@ import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts
-from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, own
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Statement, own
 from fullpipe_studies.papers.rfc7928 import _bench, _fair
 
 _OFF, _ON = "off", "on"
@@ -24,8 +24,7 @@ def _document(discipline: str, ecn: str, rtt_ms: int, seconds: int) -> dict[str,
     return _fair.document(discipline, rtt_ms, seconds, ecn=ecn == _ON)
 
 
-def measure(trial: Trial) -> Row:
-    return _fair.measure(trial)
+measure = _fair.measure
 
 
 def figure(data: Data) -> alt.TopLevelMixin:

@@ -14,7 +14,6 @@ which hid what the call waits in the queue. The limits are as they were.
 from typing import Any
 
 import altair as alt
-import polars as pl
 
 from fullpipe_studies import charts
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, own
@@ -51,13 +50,9 @@ def measure(trial: Trial) -> Row:
 
 def figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
-        x = alt.X("discipline:N", sort=list(_bench.DISCIPLINES), title=None)
         made = [_bench.ellipses(part.runs, "bulk: five NewReno flows together")]
         for column, title in (("call_ms", "call: delay, ms"), ("web_s", "web: time, s")):
-            frame = part.runs.filter(pl.col(column).is_not_null())
-            boxes = alt.Chart(charts.values(frame)).mark_boxplot(size=14)
-            y = alt.Y(f"{column}:Q", title=title)
-            made.append(_bench.titled(boxes.encode(x=x, y=y, color=_bench.colour()), title))
+            made.append(_bench.boxes(part.runs, column, title, title))
         return _bench.panels(*made)
 
     subtitle = (
@@ -70,8 +65,7 @@ def judge(data: Data) -> list[Check]:
     checks = []
     for name in _bench.MANAGED:
         for column, what in (("call_ms", "delay of the call"), ("web_s", "time of the web")):
-            plain, ours = (data.values(column, discipline=one) for one in (_bench.FIFO, name))
-            checks.append(_bench.BETTER.more(f"FIFO's {what} divided by that of {name}", plain, ours))
+            checks.append(_bench.less(data, what, column, name))
     ours = data.values("call_ms", discipline="fq_codel")
     checks.append(
         Statement("nothing").within(

@@ -12,7 +12,7 @@ from typing import Any
 import altair as alt
 
 from fullpipe_studies import charts
-from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, own
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Statement, own
 from fullpipe_studies.papers.rfc7928 import _bench, _fair
 
 _EVEN = (2 / 3, 3 / 2)
@@ -22,8 +22,7 @@ def _document(discipline: str, rtt_ms: int, seconds: int) -> dict[str, Any]:
     return _fair.document(discipline, rtt_ms, seconds, ecn=False)
 
 
-def measure(trial: Trial) -> Row:
-    return _fair.measure(trial)
+measure = _fair.measure
 
 
 def figure(data: Data) -> alt.TopLevelMixin:

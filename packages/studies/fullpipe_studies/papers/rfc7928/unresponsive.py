@@ -54,15 +54,11 @@ def figure(data: Data) -> alt.TopLevelMixin:
 
 
 def judge(data: Data) -> list[Check]:
-    checks = []
-    for scenario in (_ALONE, _MIXED):
-        for name in _bench.MANAGED:
-            plain, ours = (
-                data.values("queue_ms", discipline=one, scenario=scenario) for one in (_bench.FIFO, name)
-            )
-            checks.append(
-                _bench.BETTER.more(f"FIFO's delay divided by that of {name}, {scenario}", plain, ours)
-            )
+    checks = [
+        _bench.less(data, "delay", "queue_ms", name, f", {scenario}", scenario=scenario)
+        for scenario in (_ALONE, _MIXED)
+        for name in _bench.MANAGED
+    ]
     for name in _bench.DISCIPLINES:
         fair = name == "fq_codel"
         ours = data.values("goodput_mbps", discipline=name, scenario=_MIXED)

@@ -52,11 +52,8 @@ def figure(data: Data) -> alt.TopLevelMixin:
         made = []
         for packets in sorted(set(part.runs["packets"].to_list())):
             frame = part.runs.filter(pl.col("packets") == packets)
-            bars = alt.Chart(charts.values(frame)).mark_boxplot(size=14)
-            x = alt.X("discipline:N", sort=list(_bench.DISCIPLINES), title=None)
-            y = alt.Y("completion_ms:Q", title="completion time, ms")
-            encoded = bars.encode(x=x, y=y, color=_bench.colour())
-            made.append(_bench.titled(encoded, f"{packets} packets"))
+            title = f"{packets} packets"
+            made.append(_bench.boxes(frame, "completion_ms", "completion time, ms", title))
         return _bench.panels(*made)
 
     return charts.worlds(data, panel, "A short flow beside a long one", "10 Mbit/s, 100 ms, NewReno")
@@ -66,31 +63,21 @@ def judge(data: Data) -> list[Check]:
     checks = []
     for packets in (_SMALL, _LARGE):
         for name in _bench.MANAGED:
-            plain, ours = (
-                data.values("completion_ms", discipline=one, packets=packets) for one in (_bench.FIFO, name)
-            )
-            checks.append(
-                _bench.BETTER.more(
-                    f"FIFO's completion time divided by that of {name}, {packets} packets", plain, ours
-                )
-            )
+            where = f", {packets} packets"
+            checks.append(_bench.less(data, "completion time", "completion_ms", name, where, packets=packets))
             if name != "fq_codel":
                 checks.append(
                     Statement("nothing").more(
                         f"completion time of {name} divided by that of fq_codel, {packets} packets",
-                        ours,
-                        data.values("completion_ms", discipline="fq_codel", packets=packets),
+                        *(
+                            data.values("completion_ms", discipline=one, packets=packets)
+                            for one in (name, "fq_codel")
+                        ),
                         shape=False,
                     )
                 )
-            checks.append(
-                _bench.BETTER.within(
-                    f"{name}: goodput of the long flow, {packets} packets",
-                    _bench.shares(data, "goodput_mbps", name, packets=packets),
-                    least=_bench.LITTLE_PCT,
-                    unit="% of FIFO's",
-                )
-            )
+            what = "goodput of the long flow"
+            checks.append(_bench.kept(data, name, where, what=what, packets=packets))
     return own(*checks)
 
 
