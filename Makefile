@@ -4,6 +4,7 @@
 #   make test      checks formats, lints and types, and runs the tests of both languages
 #   make lint      checks formats, lints and types only
 #   make docs      makes the tables of the documentation from the evidence in results/
+#   make equal-builds  shows that the simulator gives the results of an earlier build, so that its evidence stays current
 #   make lab       builds the lab, the page that simulates in the browser, so that `fullpipe lab` opens it; needs node and npm,
 #                  and Rust's library for wasm32: rustup's, or Debian's (apt install rustc-web cargo-web rust-web-src lld-19)
 #   make test-lab  checks the lab: lints, types, unit tests, that its numbers are those of the command line, and the page in
@@ -57,7 +58,7 @@ BEGUN = @echo "== $@ ($$(date -u +%H:%M:%S))"
 # Makes cargo and pip build for the same interpreter, and puts maturin on the path.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help demo docs test lint lint-rust lint-python lint-citations test-rust test-no-std test-bpf test-python lab lab-engine lab-site \
+.PHONY: help demo docs equal-builds test lint lint-rust lint-python lint-citations test-rust test-no-std test-bpf test-python lab lab-engine lab-site \
 	lab-installed test-lab bench-lab quic test-quic mistakes differential package lock bench clean
 
 help:
@@ -94,6 +95,10 @@ lint-citations: $(TOOLS)
 # The tables of the documentation, from the evidence in results/.
 docs: $(DEV)
 	$(BIN)/python docs/tables.py
+
+# Whether a small sample of runs gives the same summaries as the build that it is from.
+equal-builds: $(DEV)
+	$(BIN)/python docs/equal_builds.py
 
 # In the dev profile, for its overflow checks and debug assertions.
 test-rust: $(TOOLS)

@@ -133,7 +133,12 @@ def main() -> None:
     ]
     print(table(made))
     if said.record:
-        evidence.replace(FILE, made)
+        evidence.replace(FILE, made, size=None if said.replace_larger else size)
+
+
+def size(line: Mapping[str, Any]) -> tuple[int, ...]:
+    """How often a case was played."""
+    return (max((len(one["values"]) for one in line.get("criteria", ())), default=0),)
 
 
 def options() -> argparse.ArgumentParser:
@@ -151,6 +156,9 @@ def options() -> argparse.ArgumentParser:
         help="results that do not say where they were measured are of this Fullpipe on this machine",
     )
     parser.add_argument("--record", action="store_true", help="put the results into results/")
+    parser.add_argument(
+        evidence.LARGER, action="store_true", help="let a smaller run replace a larger one of the same code"
+    )
     return parser
 
 
@@ -274,7 +282,9 @@ def lines(program: Program, kept: Kept, folder: Path, *, made_here: bool = False
     `made_here`: a result that does not say where it was measured is of this machine.
     """
     # What is in the folder may be of another day, with another Fullpipe.
-    made = evidence.made("bench/programs_conform.py", {WORLD: worlds.named(WORLD).build()}, [])
+    made = evidence.made(
+        "python bench/programs_conform.py --record", {WORLD: worlds.named(WORLD).build()}, []
+    )
     about = {
         "says": program.says,
         "version": kept.version,

@@ -1,6 +1,6 @@
 """Which cases of `fullpipe conform` each controller passes over real QUIC.
 
-    make quic && .venv/bin/python bench/quic_conform.py --record --failures docs/quic
+    make quic && python bench/quic_conform.py --record --failures docs/quic
 
 plays the cases in the world quic and prints tables: a short one of what a few controllers do on four paths,
 and a row for each case, with the measured value of its decisive criterion. `--record` puts the results into
@@ -10,10 +10,10 @@ of each.
 """
 
 import argparse
-import math
 import shlex
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import fullpipe as fp
@@ -25,12 +25,10 @@ from fullpipe.conformance.conformity import Conformity
 from fullpipe.conformance.results import (
     FAIL,
     NOT_APPLICABLE,
-    NOT_JUDGED,
     PASS,
     Check,
     Result,
 )
-from fullpipe.runs.worlds import registry
 from fullpipe.runs.worlds.logs import Logs
 from fullpipe.text import joined
 
@@ -80,7 +78,7 @@ def main() -> None:
     cases = [word for case in asked.case or () for word in ("--case", case)]
     all_of_them = tuple(asked.controllers) == CONTROLLERS
     command = shlex.join(
-        ["python", "bench/quic_conform.py", *(() if all_of_them else asked.controllers), *cases]
+        ["python", "bench/quic_conform.py", *(() if all_of_them else asked.controllers), *cases, "--record"]
     )
     made = lines(found, command, asked.failures)
     print(*tables(made), sep="\n", end="")
@@ -96,34 +94,15 @@ def main() -> None:
 
 def lines(found: Sequence[Conformity], command: str, failed: Path | None = None) -> list[evidence.Line]:
     """The evidence of each controller and case. `failed` is the folder with the scenarios of failures."""
-    builds = {one.world: registry.named(one.world).build() for one in found}
-    versions = registry.named(found[0].world).versions()
-    made = evidence.made(command, builds, versions.split(", ") if versions else [])
-    return [
-        {
-            "key": {"case": result.case.name, "subject": one.controller, "world": one.world},
-            "made": made,
-            "outcome": result.verdict if result.verdict in (NOT_APPLICABLE, NOT_JUDGED) else "judged",
-            "reason": result.reason,
-            "criteria": [
-                {
-                    "key": check.criterion.key,
-                    "says": check.criterion.says,
-                    "unit": check.criterion.unit,
-                    "low": check.criterion.low,
-                    "high": check.criterion.high,
-                    "value": check.value if check.value is not None and math.isfinite(check.value) else None,
-                    "seed": check.seed,
-                }
-                for check in result.checks
-            ],
-            "scenario": next(reversed([path.name for path in scenarios(one, result, failed)]), None)
-            if failed is not None
-            else None,
-        }
-        for one in found
-        for result in one.results
-    ]
+
+    def scenario(one: Conformity, result: Result) -> str | None:
+        return (
+            None
+            if failed is None
+            else next(reversed([path.name for path in scenarios(one, result, failed)]), None)
+        )
+
+    return [line for one in found for line in one.lines(command, partial(scenario, one))]
 
 
 def conformities(made: Sequence[evidence.Line]) -> list[Conformity]:

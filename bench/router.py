@@ -17,9 +17,10 @@ import shlex
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import fullpipe as fp
 from fullpipe import evidence
@@ -56,7 +57,12 @@ def main() -> None:
             print(way, *list(lines[-1]["key"].values())[:3], shown(lines[-1]), flush=True)
     print(table(lines), end="")
     if said.record:
-        evidence.replace(FILE, lines)
+        evidence.replace(FILE, lines, size=None if said.replace_larger else size)
+
+
+def size(line: Mapping[str, Any]) -> tuple[int, ...]:
+    """How much was run for a line."""
+    return line["setup"]["seconds"], line["setup"]["repetitions"]
 
 
 def options() -> argparse.ArgumentParser:
@@ -71,6 +77,9 @@ def options() -> argparse.ArgumentParser:
     )
     parser.add_argument("--attempts", type=at_least_one, default=3, help="per run, until one can be trusted")
     parser.add_argument("--record", action="store_true", help="put the results into results/router.jsonl")
+    parser.add_argument(
+        evidence.LARGER, action="store_true", help="let a smaller run replace a larger one of the same code"
+    )
     return parser
 
 
@@ -93,7 +102,7 @@ def line(
         if getattr(said, name) != getattr(defaults, name)
         for word in (f"--{name}", str(getattr(said, name)))
     ]
-    command = shlex.join([".venv/bin/python", "bench/router.py", *words])
+    command = shlex.join(["python", "bench/router.py", *words, "--record"])
     world = registry.named("sim" if key[-1].startswith("sim") else "kernel")
     shares = [one.share for one in runs if one is not None and not one.doubts]
     return {

@@ -8,7 +8,7 @@ overwrites the whole table and never reads the old one.
 
 import importlib
 import sys
-from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from fullpipe import evidence, files
@@ -16,7 +16,7 @@ from fullpipe.advisor import kernel_check, kernel_lines, nearest_cells
 from fullpipe.agreement.grid import lines
 from fullpipe.report.grid import write
 from fullpipe.runs.worlds import registry
-from fullpipe_studies import catalogue, command, document, gallery
+from fullpipe_studies import catalogue, document, gallery
 
 ROOT = Path(__file__).resolve().parent.parent
 # The scripts of bench know their own tables.
@@ -28,6 +28,9 @@ router, quic_conform, programs_conform = map(
 # The pages with tables of grids.
 GRIDS = {"agreement": "fidelity.md", "queues": "queues.md", "quic": "quic.md", "router": "router.md"}
 
+# A part of the names of cells whose way back is thin; they have a table of their own.
+THIN = "ACKs at"
+
 FILES = ("advice", "agreement", "conformance", "router")
 
 
@@ -35,48 +38,73 @@ def tables(results: Path) -> dict[tuple[str, str], str]:
     """Each table by its page and its name there."""
     builds = evidence.builds(results)
     lines_of = {name: evidence.read(results / f"{name}.jsonl") for name in FILES}
-    older = evidence.older_sentence(lines_of["router"], "controller", builds)
+    older = evidence.ages_sentence(lines_of["router"], "controller", builds)
     over_quic = [one for one in lines_of["conformance"] if one["key"]["world"] == quic_conform.WORLD]
     # Those of the paths that the command has without --seed.
     advice = [one for one in lines_of["advice"] if one["key"]["set"] == f"seed {kernel_check.SEED}"]
     advice.sort(key=lambda one: int(one["key"]["number"]))
     programs = [one for one in lines_of["conformance"] if one["key"]["world"] == programs_conform.WORLD]
-    short, cases = quic_conform.tables(over_quic, evidence.older_sentence(over_quic, "subject", builds))
+    short, cases = quic_conform.tables(over_quic, evidence.ages_sentence(over_quic, "subject", builds))
     return {
         ("quic.md", "quic-conform-short"): short,
         ("quic.md", "quic-conform"): cases,
         ("programs-conform.md", "programs"): programs_conform.table(
-            programs, evidence.older_sentence(programs, "subject", builds)
+            programs, evidence.ages_sentence(programs, "subject", builds)
         ),
         ("advisor/kernel.md", "advice"): kernel_lines.shown(
-            advice, evidence.older_sentence(advice, "number", builds)
+            advice, evidence.ages_sentence(advice, "number", builds)
         ).to_markdown(),
         **agreement(lines_of["agreement"], builds),
         ("router.md", "bursts"): router.table(lines_of["router"], older),
     }
 
 
-def agreement(found: list[evidence.Line], builds: Mapping[str, str]) -> dict[tuple[str, str], str]:
+def agreement(found: list[evidence.Line], builds: evidence.Builds) -> dict[tuple[str, str], str]:
     """The tables of grids: those of other hosts than ideal ones have a name with these."""
-    made = {}
-    for whole in lines.wholes(found):
+    made = {("fidelity.md", "thin-ways"): thin_ways(found, builds)}
+    for every in lines.wholes(found):
+        whole = replace(every, cells=[one for one in every.cells if THIN not in one["key"]["cell"]])
         key = whole.line["key"]
         if key["grid"] in GRIDS:
             name = "agreement" if key["hosts"] == "ideal" else f"agreement-{key['hosts']}"
-            older = evidence.older_sentence(whole.cells, "cell", builds)
+            older = evidence.ages_sentence(whole.cells, "cell", builds)
             made[GRIDS[key["grid"]], name] = write.markdown(whole, older)
     return made
+
+
+def thin_ways(found: list[evidence.Line], builds: evidence.Builds) -> str:
+    """The cells with a thin way back, with both models of hosts beside the kernel."""
+    cells = [one for one in found if THIN in (one["key"]["cell"] or "")]
+    cells.sort(key=lambda one: int(one["number"]))
+    rows = {(one["key"]["cell"], one["key"]["hosts"]): lines.row(one) for one in cells}
+    heads = ["goodput", "mean RTT", "retransmissions"]
+    text = [
+        *([ages, ""] if (ages := evidence.ages_sentence(cells, "cell", builds)) else []),
+        f"| cell | {' | '.join(f'{head}, ideal | linux | kernel' for head in heads)} | ideal | linux |",
+        "|" + "---|" * 12,
+    ]
+    for name in dict.fromkeys(one["key"]["cell"] for one in cells):
+        ideal, linux = rows[name, "ideal"], rows[name, "linux"]
+        values = [
+            shown
+            for measure in ("goodput_bps", "rtt_mean_ms", "retransmits")
+            for shown in (
+                write.mean(ideal.values[measure]),
+                write.mean(linux.values[measure]),
+                write.ranged(linux.values[measure]),
+            )
+        ]
+        text.append(f"| {' | '.join([name, *values, ideal.verdict, linux.verdict])} |")
+    return "\n".join(text) + "\n"
 
 
 def claims(results: Path) -> dict[Path, str]:
     """The verdicts on the papers' claims, and their figures."""
     table, figures = ROOT / "docs" / "claims.md", ROOT / "docs" / "gallery.md"
-    former = document.former(evidence.read(results / "claims.jsonl"), evidence.builds(results))
-    rows = command.rows(None, ran=False)
-    shown = document.lines(rows, former)
+    rows = document.rows(evidence.read(results / "claims.jsonl"))
     return {
-        table: document.markdown(rows, former, figures.name),
-        figures: gallery.markdown(figures, shown, catalogue.papers(), former, table.name),
+        table: document.markdown(rows, evidence.builds(results), figures.name),
+        figures: gallery.markdown(figures, rows, catalogue.papers(), table.name),
     }
 
 

@@ -21,7 +21,7 @@ import fullpipe
 from fullpipe import evidence
 from fullpipe.measures.run import Run
 from fullpipe.scenario import scenario
-from fullpipe_studies import catalogue
+from fullpipe_studies import catalogue, document
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -218,8 +218,8 @@ def _in_evidence(claim: str, number: Number) -> float | None:
     if not number.check:
         return None
     key = {"claim": claim, "world": "kernel"}
-    checks = next((line["checks"] for line in evidence.read(CLAIMS) if line["key"] == key), ())
-    value = next((one["value"] for one in checks if one["what"] == number.check), None)
+    line = next((line for line in evidence.read(CLAIMS) if line["key"] == key), None)
+    value = None if line is None else document.value(line, number.check)
     if value is None:
         raise SystemExit(f"{CLAIMS} has no value of {number.check!r} of {claim} in the kernel world")
     return number.check_to(value)

@@ -78,7 +78,7 @@ def test_the_table_gives_the_command_that_makes_it(router: ModuleType, tmp_path:
         router.line(said, (*row, way), [router.Measured(0.1)]) for row in router.ROWS for way in router.WAYS
     ]
     text = router.table(made)
-    assert "`.venv/bin/python bench/router.py --rate '1 Gbit/s' --seconds 4 --repetitions 1`:" in text
+    assert "`python bench/router.py --rate '1 Gbit/s' --seconds 4 --repetitions 1 --record`:" in text
     assert "of 1 that were asked for" in text
     assert "| 16 KB | 1 | bbr1 |" + 4 * " 10.00 % (n = 1) |" in text
     (tmp_path / "schema").symlink_to(router.FILE.parent / "schema")

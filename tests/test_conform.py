@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import fullpipe as fp
-from fullpipe import _native
+from fullpipe import _native, evidence
 from fullpipe.cli import app as cli
 from fullpipe.conformance import pages, registry
 from fullpipe.conformance.case import Case, Criterion, Measured, NotReachedError
@@ -390,6 +390,25 @@ def test_the_command_prints_verdicts_and_fails_with_a_failing_case(
     assert "<svg" in page and "../index.html" in page and "0.495 to 0.505" in page
     index = (tmp_path / "kept" / "index.html").read_text(encoding="utf-8")
     assert 'href="cases/drain-inflight.html"' in index
+
+
+def test_results_are_recorded_by_case_controller_and_world(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked = ("bbr3", "--case", "drain-inflight", "--record", "--json")
+    code, _, err = invoke(*asked)
+    assert code == 2 and "results/schema" in err
+    code, _, err = invoke("--program", "x", "--server", "y", "--record")
+    assert code == 2 and "--record is for controllers" in err
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "schema").symlink_to(Path(__file__).parents[1] / "results" / "schema")
+    assert invoke(*asked)[0] == 0
+    (line,) = evidence.read(tmp_path / "results" / "conformance.jsonl")
+    assert line["key"] == {"case": "drain-inflight", "subject": "bbr3", "world": "sim"}
+    assert line["made"]["command"] == "fullpipe conform bbr3 --case drain-inflight --record"
+    assert evidence.age(line, {"sim": {worlds.named("sim").build()}}) == ""
+    assert line["outcome"] == "judged" and all(one["value"] for one in line["criteria"])
 
 
 def test_the_scenario_of_a_failure_repeats_it_in_the_simulator(tmp_path: Path) -> None:

@@ -20,13 +20,18 @@ RESULTS = ROOT / "results"
 SCHEMAS = {path.stem: path for path in sorted((RESULTS / "schema").glob("*.json"))}
 
 
-@pytest.fixture(scope="module")
-def tables() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("docs_tables", ROOT / "docs" / "tables.py")
+def script(name: str) -> ModuleType:
+    """A script of docs/."""
+    spec = importlib.util.spec_from_file_location(f"docs_{name}", ROOT / "docs" / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def tables() -> ModuleType:
+    return script("tables")
 
 
 def schema(name: str) -> dict[str, Any]:
@@ -70,18 +75,19 @@ def test_a_changed_line_changes_its_page(tables: ModuleType, tmp_path: Path) -> 
     assert changed == {"router.md"}
 
 
-def test_lines_of_the_code_of_today_are_not_older(tables: ModuleType, tmp_path: Path) -> None:
+def test_a_line_says_whether_it_is_of_the_code_of_today(tables: ModuleType, tmp_path: Path) -> None:
     (tmp_path / "schema").symlink_to(RESULTS / "schema")
     build = registry.named("sim").build()
     line = evidence.read(RESULTS / "router.jsonl")[0]
-    for fingerprint, older in (({"sim": build}, False), ({"sim": "other"}, True), ({}, True)):
+    ages = [({"sim": build}, ""), ({"sim": "other"}, evidence.OLDER), ({}, evidence.IMPORTED)]
+    for fingerprint, age in ages:
         (tmp_path / evidence.BUILDS).unlink(missing_ok=True)
         now = {**line, "made": {**line["made"], "fingerprint": fingerprint}}
         evidence.replace(tmp_path / "router.jsonl", [now])
         tables.renew(tmp_path)
         builds = evidence.builds(tmp_path)
-        assert builds == ({"sim": build} if fingerprint else {})
-        assert evidence.older(now, builds) is older
+        assert builds == ({"sim": {build}} if fingerprint else {})
+        assert evidence.age(now, builds) == age
 
 
 def test_every_table_of_the_pages_is_made(tables: ModuleType) -> None:
@@ -111,9 +117,72 @@ def test_lines_are_replaced_by_key_and_others_stay(builds: Path) -> None:
     evidence.replace(builds, [{**LINE, "build": "3f"}])
     text = '{"key":{"world":"kernel"},"build":"2f"}\n{"key":{"world":"sim"},"build":"3f"}\n'
     assert builds.read_text(encoding="utf-8") == text
-    assert evidence.builds(builds.parent) == {"kernel": "2f", "sim": "3f"}
+    assert evidence.builds(builds.parent) == {"kernel": {"2f"}, "sim": {"3f"}}
     evidence.replace(builds, [LINE], lambda line: line["key"]["world"] == "kernel")
     assert evidence.read(builds) == [LINE]
+
+
+def test_a_line_of_an_equal_build_is_of_today(builds: Path) -> None:
+    results = builds.parent
+    (results / "schema" / evidence.EQUAL.replace("jsonl", "json")).write_bytes(
+        SCHEMAS["equal_builds"].read_bytes()
+    )
+    made = evidence.made("make equal-builds", {"sim": "3f"}, [])
+    pairs = [{"world": "sim", "old": old, "new": new} for old, new in (("1f", "2f"), ("2f", "3f"))]
+    lines = [{"key": key, "made": made, "shown_by": "ten runs"} for key in pairs]
+    evidence.replace(results / evidence.EQUAL, lines)
+    evidence.replace(builds, [{**LINE, "build": "3f"}])
+    today = evidence.builds(results)
+    for build, age in (("1f", ""), ("2f", ""), ("3f", ""), ("4f", evidence.OLDER)):
+        assert evidence.age({"made": {**made, "fingerprint": {"sim": build}}}, today) == age
+
+
+def test_builds_are_equal_if_the_sample_gives_the_same_bytes(tmp_path: Path) -> None:
+    equal = script("equal_builds")
+    assert equal.differing(RESULTS) == [], "if this was meant: python docs/equal_builds.py --renew"
+    (tmp_path / "schema").symlink_to(RESULTS / "schema")
+    lines = evidence.read(RESULTS / equal.SAMPLE)
+    for line in lines:
+        line["made"]["fingerprint"] = {"sim": "1f"}
+    evidence.replace(tmp_path / equal.SAMPLE, lines)
+    assert equal.record(tmp_path)
+    build = registry.named("sim").build()
+    assert evidence.equal_to(tmp_path, "sim", build) == {build, "1f"}
+    assert evidence.equal_to(tmp_path, "sim", "1f") == {build, "1f"}
+    lines[3]["summary"] = lines[3]["summary"].replace("1", "2", 1)  # One digit of one value.
+    lines[4]["seed"] += 1
+    evidence.replace(tmp_path / equal.SAMPLE, lines)
+    assert equal.differing(tmp_path) == [lines[3]["key"]["name"], lines[4]["key"]["name"]]
+    evidence.replace(tmp_path / equal.SAMPLE, equal.renewed(tmp_path))
+    assert equal.differing(tmp_path) == [] and not equal.record(tmp_path)
+
+
+def test_a_smaller_run_of_the_same_code_does_not_replace_a_larger_one(tmp_path: Path) -> None:
+    file = tmp_path / "runs.jsonl"
+    (tmp_path / "schema").mkdir()
+    (tmp_path / "schema" / "runs.json").write_text("{}")
+
+    def line(full: bool, seeds: int, build: str = "1f") -> evidence.Line:
+        return {
+            "key": {"a": "b"},
+            "made": evidence.made("x", {"sim": build}, []),
+            "full": full,
+            "seeds": seeds,
+        }
+
+    def size(one: Any) -> tuple[float, ...]:
+        return one["full"], one["seeds"]
+
+    evidence.replace(file, [line(True, 5)], size=size)
+    for smaller in (line(False, 5), line(True, 4), line(False, 9)):
+        with pytest.raises(fp.ScenarioError, match=evidence.LARGER):
+            evidence.replace(file, [smaller], size=size)
+        assert evidence.read(file)[0]["seeds"] == 5 and evidence.read(file)[0]["full"]
+    for other in (line(True, 5), line(True, 6), line(False, 1, "2f")):
+        evidence.replace(file, [other], size=size)
+        assert evidence.read(file) == [other]
+    evidence.replace(file, [line(False, 0, "2f")])
+    assert evidence.read(file)[0]["seeds"] == 0
 
 
 def test_numbers_have_six_digits(builds: Path) -> None:

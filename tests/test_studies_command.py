@@ -15,8 +15,8 @@ import pytest
 from conftest import command
 from fullpipe import evidence
 from fullpipe.runs.worlds import registry
-from fullpipe_studies import catalogue, gallery, write
-from test_studies_document import recorded
+from fullpipe_studies import catalogue, document, gallery, write
+from test_studies_document import imported
 
 
 def test_the_command_lists_runs_and_writes_the_table(in_empty_folder: Path) -> None:
@@ -30,40 +30,52 @@ def test_the_command_lists_runs_and_writes_the_table(in_empty_folder: Path) -> N
     assert {path.name for path in folder.iterdir()} >= {"data", "figures", "claims.json", "report.html"}
     text = command("study", "claims", "--out", str(folder)).stdout
     assert (
-        "| queue16.fig4 | The first second of BBR and CUBIC | sim | inconclusive (quick, 2 of 3 seeds) |"
+        "/queue16/fig4.py) | The first second of BBR and CUBIC | sim | inconclusive (quick, 2 of 3 seeds) |"
         in text
     )
-    assert "| rebbr.rate |" in text and "not run" in text
-    assert "| ccwg25.queue1 | The queue that one flow builds | quic | not run |" in text
+    assert "| [rebbr.rate](" in text and "not run" in text
+    assert "papers/ccwg25/queue1.py) | The queue that one flow builds | quic | not run |" in text
     done = command("study", "claims", "--out", str(folder), "--record")
     assert done.returncode != 0 and "results/schema" in done.stderr
-    # What was not run here stays, and what changed since is told.
+    # What was not run here stays, and another verdict is told.
     schema = Path(__file__).parents[1] / "results" / "schema"
     shutil.copytree(schema, in_empty_folder / "results" / "schema")
     file = in_empty_folder / "results" / "claims.jsonl"
-    other = recorded("own expectation met", claim="rebbr.rate")
-    evidence.replace(file, [other, recorded("reproduced", claim="queue16.fig4")])
-    for _ in range(2):
-        done = command("study", "claims", "--out", str(folder), "--record")
+    other = imported("own expectation met", claim="rebbr.rate")
+    evidence.replace(file, [other, imported("reproduced", claim="queue16.fig4")])
+    same = ("study", "run", "queue16.fig4", "--quick", "--seeds", "2")
+    for number, again in enumerate([("study", "claims", "--out", str(folder)), same]):
+        done = command(*again, "--record")
         assert done.returncode == 0, done.stderr
+        assert ("queue16.fig4, sim: reproduced before, inconclusive now" in done.stderr) is (number == 0)
         fig4, kept = evidence.read(file)
-        assert kept == other and fig4["verdict"] == "inconclusive"
-        assert fig4["change"]["was"] == "reproduced" and fig4["change"]["why"] == "Its runs do not decide it."
-        assert fig4["made"]["command"] == "fullpipe study run queue16.fig4 --quick --seeds 2"
-        assert not evidence.older(fig4, {"sim": registry.named("sim").build()})
-        assert fig4["checks"] and {one["outcome"] for one in fig4["checks"]} >= {"undecided"}
+        assert kept == other
+        (shown,) = (one for one in document.rows([fig4]) if one.line is not None)
+        assert shown.verdict == "inconclusive (quick, 2 of 3 seeds)"
+        assert fig4["made"]["command"] == "fullpipe study run queue16.fig4 --quick --seeds 2 --record"
+        assert evidence.age(fig4, {"sim": {registry.named("sim").build()}}) == ""
+        assert all(len(one["values"]) == 2 for one in fig4["checks"]) and (fig4["size"], fig4["seeds"]) == (
+            "quick",
+            2,
+        )
     assert [one.name for one in (in_empty_folder / "docs" / "gallery").iterdir()] == ["queue16-fig4.png"]
+    # A smaller run is no replacement, unless it is asked for.
+    smaller = (*same[:-1], "1", "--record")
+    done = command(*smaller)
+    assert done.returncode == 2 and "--replace-larger" in done.stderr and evidence.read(file)[0] == fig4
+    assert command(*smaller, "--replace-larger").returncode == 0
+    assert evidence.read(file)[0]["seeds"] == 1
 
 
-def test_results_of_another_rule_are_marked(two: Path, in_empty_folder: Path) -> None:
-    older = shutil.copytree(two, in_empty_folder / "older")
+def test_verdicts_follow_from_values_whatever_was_written(two: Path, in_empty_folder: Path) -> None:
+    other = shutil.copytree(two, in_empty_folder / "other")
     for file in ("claims.json", "results/fig4.json"):
-        (older / file).write_text((older / file).read_text().replace("A check is met", "A check was met", 1))
-    said = command("study", "claims", "--out", str(older)).stdout
-    assert said.count("inconclusive (quick, 1 of 3 seeds) † |") == 1 and said.count("† |") == 1
-    report = write.paper(catalogue.study("queue16"), older).read_text()
-    assert "Judged by an earlier rule than the one below: fig4." in report
-    assert "earlier rule" not in (two / "report.html").read_text()
+        text = (other / file).read_text()
+        (other / file).write_text(text.replace('"verdict": "inconclusive"', '"verdict": "reproduced"', 1))
+    said = command("study", "claims", "--out", str(other)).stdout
+    assert said.count("| inconclusive (quick, 1 of 3 seeds) |") == 2
+    report = write.paper(catalogue.study("queue16"), other).read_text()
+    assert report == (two / "report.html").read_text()
 
 
 def test_results_that_are_no_regular_file_are_left_out(in_empty_folder: Path) -> None:
@@ -142,7 +154,8 @@ def test_a_damaged_result_is_told_and_left_out_and_does_not_stop_another_claim(
     page = (folder / "report.html").read_text()
     assert 'id="fig5"' in page and 'id="fig4"' not in page
     assert list(write.verdicts(folder, said.append)) == ["queue16.fig5"]
-    gallery.pictures(tmp_path / "gallery.md", [(study, folder)], said.append)
+    names = {"queue16.fig4", "queue16.fig5"}
+    gallery.pictures(tmp_path / "gallery.md", [(study, folder)], names, said.append)
     assert said == [sentence, sentence]
     assert [one.name for one in (tmp_path / "gallery").iterdir()] == ["queue16-fig5.png"]
 

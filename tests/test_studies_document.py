@@ -1,125 +1,219 @@
-"""The documents of all verdicts: what they show of earlier evidence, and what becomes evidence."""
+"""The documents of all verdicts: what they show of evidence, and what becomes evidence."""
 
+import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from fullpipe import evidence
 from fullpipe_studies import catalogue, document, gallery
-from fullpipe_studies.document import Change, Line
+from fullpipe_studies.catalogue import Change
+from fullpipe_studies.checks import Asked, Rule
+from fullpipe_studies.claim import Check, Over, Values, covers, geometric, median, more, own, share, within
+from fullpipe_studies.document import Row
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
+CLAIM = "queue16.fig5"
 
 
-def row(verdict: str, reason: str = "x", **more: Any) -> dict[str, Any]:
-    world = {"verdict": verdict, "reason": reason, "expected_s": None}
-    return {"id": "a.b", "title": "T", "worlds": {"sim": world}, "size": "full", "cause": "", **more}
-
-
-NOT_RUN = row("not run", "")
-
-
-def recorded(verdict: str, reason: str = "R.", *, claim: str = "a.b", **more: Any) -> evidence.Line:
-    """A line of evidence."""
+def imported(verdict: str, reason: str = "R.", *, claim: str = CLAIM, **more: Any) -> evidence.Line:
+    """A line from a table of earlier times."""
     made = {"at": None, "command": f"fullpipe study run {claim}", "fullpipe": None}
+    old = {"verdict": verdict, "reason": reason, "form": "", "rule": 2, "values": {}}
     return {
         "key": {"claim": claim, "world": "sim"},
         "made": {**made, "fingerprint": {}, "ran_by": []},
-        "rule": document.RULE,
-        "form": "",
-        "verdict": verdict,
-        "reason": reason,
-        "checks": [],
-        "cause": None,
-        "change": None,
+        "size": "full",
+        **dict.fromkeys(("seeds", "repetitions", "asked", "missing", "awaits", "waits", "fewer"), None),
+        "others": [],
+        "checks": None,
+        "imported": old | more,
         "look_at": None,
-        **more,
     }
 
 
-def page(lines: list[evidence.Line], *rows: dict[str, Any]) -> str:
-    """The document of these lines and of what was run here."""
-    return document.markdown(rows or [NOT_RUN], document.former(lines))
+def stored(*checks: Check, claim: str = CLAIM, **parts: Any) -> evidence.Line:
+    """A line with values."""
+    asked = [
+        {**one.asked.data(), "own": one.own, "needs": one.needs, "setup": None}
+        for one in checks
+        if one.asked is not None
+    ]
+    line = imported("", claim=claim)
+    made = {**line["made"], "at": "2026-11-22T00:00:00Z", "fingerprint": {"sim": "1f"}}
+    runs = {"seeds": 3, "repetitions": 3, "asked": 3}
+    return {**line, "made": made, **runs, "checks": asked, "imported": None, **parts}
 
 
-def again(lines: list[evidence.Line], *rows: dict[str, Any]) -> list[evidence.Line]:
-    """The lines after something was run."""
-    said = {one["id"]: {"at": "2026-11-22T00:00:00Z", "findings": []} for one in rows}
-    new = document.recorded(rows, said, document.former(lines))
-    keys = [one["key"] for one in new]
-    return [*(one for one in lines if one["key"] not in keys), *new]
+MET = within("speed", [1.0, 1.1, 1.2], paper="one", least=0.5)
+MISSED = within("speed", [1.0, 1.1, 1.2], paper="one", least=2, shape=True)
+
+
+def row(line: evidence.Line) -> Row:
+    """Its row."""
+    return next(one for one in document.rows([line]) if one.line is not None)
+
+
+def page(*lines: evidence.Line) -> str:
+    return document.markdown(document.rows(lines), {"sim": {"1f"}})
+
+
+def cells(text: str, claim: str = CLAIM, world: str = "sim") -> list[str]:
+    """The cells of a row of the table, after the title."""
+    rows = (line[2:-2].split(" | ") for line in text.splitlines() if line.startswith("| ["))
+    return next(one[3:] for one in rows if one[0].startswith(f"[{claim}]") and one[2] == world)
+
+
+# What follows from a line.
+
+CHECKS = [
+    MET,
+    MISSED,
+    within("few", [1.0, 2.0], paper="", least=1),
+    within("one", 0.25, paper="", least=0.2, over=Over.NOTHING),
+    within("median", [1.0, 2.0, 4.0, 7.0, 8.0, 9.0], paper="", least=1, middle=median),
+    within("ratio", [0.5, 2.0, 3.0], paper="", least=1, middle=geometric),
+    within("no ratio", [0.0, 2.0, 3.0], paper="", least=1, middle=geometric),
+    within("modes", [1.0, 1.1, 9.0, 9.1, 9.2], paper="", least=4, most=6),
+    within("unlike", Values([1.0, 5.0, 2.0, 6.0, 3.0, 7.0], [1, 1, 2, 2, 3, 3]), paper="", least=3),
+    within("never", [1.0, 2.0, float("inf")], paper="", most=3),
+    within("lacking", [1.0, 2.0, float("nan")], paper="", most=3),
+    within("lacking, too", Values([1.0], [1], without=2), paper="", most=3),
+    more("order", [2.0, 3.0, 4.0], [1.0, 1.0, 1.0], paper=""),
+    more("unpaired", Values([2.0, 3.0, 4.0], [1, 2, 3]), Values([1.0, 1.5], [1, 3]), paper=""),
+    more("zeros", [0.0] * 3, [0.0] * 3, paper=""),
+    more("to zero", [1.0] * 3, [0.0] * 3, paper=""),
+    more("nothing", [], [1.0], paper=""),
+    share("share", [True] * 40, paper="", least=0.5),
+    share("few runs", [True] * 3, paper="", least=0.9),
+    covers("range", {"a": 1.0, "b": 2.0}, 1.5, paper=""),
+    *own(MISSED),
+]
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda one: one.what)
+def test_a_check_follows_from_what_is_stored_of_it(check: Check) -> None:
+    line = json.loads(json.dumps(stored(check), allow_nan=False))
+    (again,) = document.finding(line).checks
+    assert replace(again, asked=None) == replace(check, asked=None)
+
+
+def test_another_value_gives_another_verdict() -> None:
+    line = stored(MET)
+    assert row(line).word == "reproduced" and row(line).reason == "The only check passes."
+    line["checks"][0]["values"] = [0.1, 0.11, 0.12]
+    assert row(line).word == "not reproduced" and row(line).reason.startswith("speed: 0.11 ± 0.025 (expected")
+
+
+def test_another_rule_is_applied_to_lines_that_are_there() -> None:
+    assert MET.asked == Asked.read(MET.asked.data()) if MET.asked else False
+    strict = Rule(fewest=4)
+    assert document.finding(stored(MET)).verdict.value == "reproduced"
+    assert document.finding(stored(MET), strict).verdict.value == "inconclusive"
+    (one,) = (one for one in document.rows([stored(MET)], strict) if one.line is not None)
+    assert one.word == "inconclusive"
+
+
+def test_a_verdict_needs_what_was_not_run() -> None:
+    assert row(stored(MET, missing="1 of 2 cells")).word == "incomplete"
+    assert row(stored(MET, awaits="bbr3", others=["cubic"])).reason == (
+        "bbr3 was not run yet. The only check of cubic passes."
+    )
+    waits = row(stored(waits="x is missing"))
+    assert (waits.word, waits.reason) == ("waiting", "x is missing")
+    assert "Only 2 of 3 seeds of each scenario" in row(stored(MET, fewer="2 of 3 seeds")).reason
+    elsewhere = stored(MET)
+    elsewhere["checks"].append({**stored(MISSED)["checks"][0], "setup": "another"})
+    assert row(elsewhere).word == "reproduced"
+
+
+# What a page shows.
 
 
 def test_a_document_explains_its_words() -> None:
-    written = document.markdown([row("own expectation met", "a | b\nc")])
+    written = page(imported("own expectation met", "a | b\nc"))
     assert "* **Own expectation met**: " in written and "**Reproduced**" not in written
-    assert r"| a \| b c |" in written
-    short = document.markdown([row("reproduced", size="quick")])
-    assert "| reproduced (quick) |" in short and "“quick”" in short and "“quick”" not in written
-    for word in ("not run", "not built"):
-        assert f"* **{word.capitalize()}**: the claim " in document.markdown([row(word, "")])
-    said = document.markdown([row("inconclusive", "two modes: 1 in 2 of 3 runs (expected 3; undecided)")])
+    assert cells(written) == ["own expectation met", r"a \| b c", "imported"]
+    short = page(stored(MET, size="quick"))
+    assert cells(short)[0] == "reproduced (quick)" and "“quick”" in short and "“quick”" not in written
+    assert cells(page(stored(MET, asked=30)))[0] == "reproduced (3 of 30 seeds)"
+    assert "* **Not run**: the claim " in written and "**Not built**" not in written
+    said = page(imported("inconclusive", "two modes: 1 in 2 of 3 runs (expected 3; undecided)"))
     assert "In reasons: “undecided”, the check is neither met nor missed; “two modes”, " in said
-    assert document.markdown([row("not built", "")]).endswith("| a.b | T | sim | not built |  |\n")
+    assert cells(page())[0] == "not run"
 
 
-def test_a_kept_row_is_marked_if_another_rule_judged_it() -> None:
-    line = recorded("own expectation met", "a | b")
-    assert r"| a.b | T | sim | own expectation met | a \| b |" in page([line])
-    old = {**line, "rule": None}
-    text = page([old])
-    assert "| own expectation met † |" in text and "\n† Judged by" in text
-    assert "Of 1 row, 1 is marked †.\n" in text and "* **Own expectation met**: " in text
-    other = {**row("inconclusive"), "id": "a.c"}
-    both = page([old], NOT_RUN, other)
-    assert "Of 2 rows, 1 is marked †. Those without it: 1 inconclusive.\n" in both
-    assert "†" not in page([old], row("reproduced"))
-    # As results are that were judged before the rule changed.
-    (stored,) = again([], row("reproduced", earlier_rule=True))
-    assert stored["rule"] is None and "| reproduced † |" in page([stored])
-    # A world that the list of claims does not name.
-    assert "| a.b | T | quic | reproduced | R. |" in page(
-        [recorded("reproduced", key={"claim": "a.b", "world": "quic"})]
+def test_a_row_says_how_it_was_made() -> None:
+    made = f"2026-11-22: `fullpipe study run {CLAIM}`"
+    assert cells(page(stored(MET)))[2] == made
+    older = stored(MET)
+    older["made"]["fingerprint"] = {"sim": "2f"}
+    text = page(older, imported("reproduced", claim="queue16.fig6"))
+    assert cells(text)[2] == made.replace(":", ", older:", 1)
+    assert cells(text, "queue16.fig6")[2] == "imported"
+    assert (
+        "\nImported, made before results were recorded: queue16.fig6. Older than the code of today: " in text
     )
+    assert f"today: {CLAIM}.\n" in text
 
 
-def test_the_last_change_of_each_verdict_is_told() -> None:
-    first = [recorded("reproduced")]
-    changed = row("inconclusive", changed="The interval\ndecides", on="2026-11-22")
-    written = again(first, changed)
-    line = "\n* 2026-11-22: reproduced → inconclusive: `a.b` sim. The interval decides.\n"
-    assert page(written).endswith(line) and page(first, changed).endswith(line)
-    for same in (row("reproduced", "other words"), row("reproduced", size="quick")):
-        assert "What changed" not in page(again(first, same))
-    # A first verdict is no change.
-    assert "What changed" not in page(again([], row("reproduced")))
-    # It stays if the claim is run with the same verdict.
-    assert page(again(written, row("inconclusive", "other"))).endswith(line)
-    other = page(again(written, row("not reproduced", on="never")))
-    assert other.endswith("\n* inconclusive → not reproduced: `a.b` sim.\n") and "The interval" not in other
-    for word, why in (("own expectation met", "The paper gives no result."), ("not reproduced", "")):
-        (change,) = document.former(again(first, row(word))).changes.values()
-        assert change == Change("reproduced", word, why)
-    two = [*first, recorded("reproduced", claim="a.c")]
-    rows = [{**row("inconclusive"), "id": one} for one in ("a.b", "a.c")]
-    text = page(again(two, *rows), *({**NOT_RUN, "id": one["id"]} for one in rows))
-    assert text.endswith("* reproduced → inconclusive: `a.b` sim, `a.c` sim. Its runs do not decide it.\n")
+def test_a_row_links_to_the_file_of_its_claim() -> None:
+    links = re.findall(r"^\| \[(\S+)\]\((\S+)\) ", (DOCS / "claims.md").read_text(), re.MULTILINE)
+    assert {claim for claim, _ in links} >= {one.id for study in catalogue.papers() for one in study.claims}
+    assert all((DOCS / file).is_file() for _, file in links)
 
 
-def test_the_cause_of_a_miss_is_below_the_table() -> None:
-    assert document.markdown([row("not reproduced")]).endswith("| a.b | T | sim | not reproduced | x |\n")
-    missed = row("not reproduced", cause="Why.")
-    assert document.markdown([missed]).endswith("| x |\n\n## Causes of misses\n\n* `a.b`: Why.\n")
-    written = again([], missed)
-    assert "* `a.b`: Why.\n" in page(written)
-    assert "Why." not in page(written, row("reproduced"))
-    # A kept row has the cause that its claim knows.
-    known = {**NOT_RUN, "known_cause": "Newer words"}
-    assert "* `a.b`: Newer words.\n" in page([recorded("not reproduced")], known)
-    assert "* `a.b`: Newer words.\n" in page(written, known)
+def test_a_row_of_another_rule_says_so() -> None:
+    text = page(imported("own expectation met", rule=1))
+    assert cells(text)[0] == "own expectation met by an earlier rule" and "\n“By an earlier rule”: " in text
+    assert "By an earlier rule" not in page(imported("own expectation met"))
+    # A world that the list of claims does not name.
+    other = {**imported("reproduced"), "key": {"claim": CLAIM, "world": "quic"}}
+    assert cells(page(other), world="quic")[0] == "reproduced"
+
+
+def noted(monkeypatch: pytest.MonkeyPatch, **notes: Any) -> None:
+    """Changes what is noted about the claim."""
+    built = catalogue.built(CLAIM)
+    assert built is not None
+    claim = replace(built.claim, cause=notes.get("cause", ""))
+    other = replace(built, claim=claim, changes=notes.get("changes", {}))
+    known = catalogue.built
+    monkeypatch.setattr(catalogue, "built", lambda name: other if name == CLAIM else known(name))
+
+
+def test_the_last_change_of_each_verdict_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    change = Change("reproduced", "inconclusive", "The interval\ndecides", "2026-11-22")
+    noted(monkeypatch, changes={"sim": change})
+    text = page(imported("inconclusive"))
+    assert text.endswith(f"\n* 2026-11-22: reproduced → inconclusive: `{CLAIM}` sim. The interval decides.\n")
+    assert "What changed" not in page(imported("reproduced"))
+    noted(monkeypatch, changes={"sim": Change("reproduced", "inconclusive")})
+    assert page(imported("inconclusive")).endswith(f"\n* reproduced → inconclusive: `{CLAIM}` sim.\n")
+
+
+def test_what_is_noted_of_changes_is_of_the_verdicts_of_today() -> None:
+    shown = document.rows(evidence.read(DOCS.parent / "results" / "claims.jsonl"))
+    words = {(one.claim, one.world): one.word for one in shown}
+    for study in catalogue.papers():
+        for one in study.claims:
+            for world, change in one.changes.items():
+                assert words[one.id, world] == change.now, f"{one.id}: correct the notes.toml of its paper"
+
+
+def test_the_cause_of_a_miss_is_below_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    noted(monkeypatch)
+    assert "Causes of misses" not in page(stored(MISSED))
+    noted(monkeypatch, cause="Why")
+    assert page(stored(MISSED)).endswith(f"\n## Causes of misses\n\n* `{CLAIM}`: Why.\n")
+    assert f"* `{CLAIM}`: Why.\n" in page(imported("not reproduced"))
     # All checks were met, so it has nothing to explain.
-    assert "Newer" not in page([recorded("reproduced")], known)
-    assert "Newer" not in document.markdown([known])
+    for line in (stored(MET), imported("reproduced")):
+        assert "Why." not in page(line)
+    assert "Why." not in page()
 
 
 def test_a_long_reason_is_a_list_below_the_table() -> None:
@@ -127,29 +221,25 @@ def test_a_long_reason_is_a_list_below_the_table() -> None:
         f"{'check ' * 20}{number} | (expected 2{end})" for number, end in enumerate(("", "; undecided", ""))
     ]
     reason = f"{'; '.join(checks)}."
-    written = document.markdown([row("not reproduced", reason)])
-    assert "[and 2 more](#ab-sim) |\n" in written and "\n### a.b, sim\n" in written
+    written = page(imported("not reproduced", reason))
+    assert "[and 2 more](#queue16fig5-sim) |" in written and f"\n### {CLAIM}, sim\n" in written
     assert all(f"\n* {one}" in written for one in checks)
-    assert page([recorded("not reproduced", reason)]) == written
-    assert "more](" not in document.markdown([row("not reproduced", "one; two; three")])
+    assert "more](" not in page(imported("not reproduced", "one; two; three"))
 
 
 def test_a_gallery_has_the_figures_that_are_beside_it(tmp_path: Path) -> None:
     one = "queue16.fig4"
-    lines = [
-        Line(one, "T", "sim", "reproduced (quick)", "x", kept=True),
-        Line(one, "T", "kernel", "not run", ""),
-    ]
+    rows = document.rows([imported("reproduced", claim=one, form="quick")])
     file, studies = tmp_path / "g.md", [catalogue.study("queue16")]
     told: list[str] = []
-    text = gallery.markdown(file, lines, studies, document.Former(), "c.md", told.append)
+    text = gallery.markdown(file, rows, studies, "c.md", told.append)
     assert told == [f"{file} has no figure of queue16.fig4"] and "![" not in text
     (tmp_path / "g").mkdir()
     (tmp_path / "g" / "queue16-fig4.png").write_bytes(b"")
-    line = recorded("reproduced", claim=one, look_at="Look.")
-    text = gallery.markdown(file, lines, studies, document.former([line]), "c.md")
+    line = {**imported("reproduced", claim=one), "look_at": "Look."}
+    text = gallery.markdown(file, document.rows([line]), studies, "c.md")
     assert "(g/queue16-fig4.png)" in text and "](c.md)" in text and "\n\nLook.\n\n" in text
-    assert "\nSimulation: reproduced (quick). `fullpipe study run queue16.fig4`\n" in text
+    assert "\nSimulation: reproduced. `fullpipe study run queue16.fig4`\n" in text
 
 
 def test_every_image_is_in_the_gallery() -> None:

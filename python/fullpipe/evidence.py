@@ -8,7 +8,7 @@ file's lines as a JSON Schema, of which `fault` checks the words that those file
 import json
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -19,10 +19,21 @@ from fullpipe.text import joined
 
 Line: TypeAlias = dict[str, Any]
 
+# The option that lets a smaller run replace a larger one.
+LARGER = "--replace-larger"
 _MOST_BYTES = 64 << 20
 _DIGITS = 6
 # The file with the fingerprint of each world's code when the pages were last made.
 BUILDS = "builds.jsonl"
+# The file with fingerprints of code that gives the same results.
+EQUAL = "equal_builds.jsonl"
+# How old a line is: measured with other code than today's; or from a table of earlier times, made before
+# results were recorded.
+OLDER, IMPORTED = "older", "imported"
+_AGES = {
+    IMPORTED: "Imported, made before results were recorded: {}.",
+    OLDER: "Older than the code of today: {}.",
+}
 _TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),
     "array": (list,),
@@ -85,14 +96,18 @@ def _out_of_order(line: Line, before: Sequence[Line]) -> str | None:
 
 
 def replace(
-    path: Path, lines: Iterable[Mapping[str, Any]], gone: Callable[[Line], bool] = lambda _line: False
+    path: Path,
+    lines: Iterable[Mapping[str, Any]],
+    gone: Callable[[Line], bool] = lambda _line: False,
+    size: Callable[[Mapping[str, Any]], Sequence[float]] | None = None,
 ) -> None:
     """Puts lines into a file, in place of those with the same keys and of those that are `gone`.
 
-    The file is replaced as a whole or not at all. Other lines stay as they are.
+    The file is replaced as a whole or not at all. Other lines stay as they are. `size` says how much was run
+    for a line; with it, a line of the same code is not replaced by one of which some part is smaller.
 
     Raises:
-        ScenarioError: A line, or the file, has not the shape that the schema says.
+        ScenarioError: A line, or the file, has not the shape that the schema says; or a line is smaller.
         OutputError: It cannot be written, or another process writes it.
     """
     schema = json.loads((path.parent / "schema" / f"{path.stem}.json").read_text(encoding="utf-8"))
@@ -103,10 +118,29 @@ def replace(
     with files.locked(path.parent, path.name) as lock:
         if lock is None:
             raise OutputError(f"cannot write {path}: another process writes it; wait until it has ended")
-        keys = {_text(line["key"]) for line in new}
-        kept = [line for line in read(path) if _text(line["key"]) not in keys and not gone(line)]
+        by_key = {_text(line["key"]): line for line in new}
+        kept = []
+        for line in read(path):
+            other = by_key.get(_text(line["key"]))
+            if other is None:
+                kept += [] if gone(line) else [line]
+            elif size is not None and _shrinks(line, other, size, path.parent):
+                raise mistake(
+                    path.name,
+                    _text(line["key"]),
+                    "a run that is no smaller than the recorded one of the same code",
+                    f"give {LARGER} to replace it by the smaller one",
+                )
         text = "".join(f"{_text(line)}\n" for line in sorted([*kept, *new], key=_order))
         files.write(path.parent, path.name, text.encode())
+
+
+def _shrinks(
+    old: Line, new: Line, size: Callable[[Mapping[str, Any]], Sequence[float]], results: Path
+) -> bool:
+    """Whether a line is of the code that is to replace it, and larger in some part."""
+    today = {world: equal_to(results, world, build) for world, build in new["made"]["fingerprint"].items()}
+    return not age(old, today) and any(map(float.__lt__, map(float, size(new)), map(float, size(old))))
 
 
 def made(command: str, fingerprint: Mapping[str, str], ran_by: Sequence[str]) -> dict[str, Any]:
@@ -124,24 +158,45 @@ def made(command: str, fingerprint: Mapping[str, str], ran_by: Sequence[str]) ->
     }
 
 
-def builds(results: Path) -> dict[str, str]:
-    """The fingerprint of each world's code, as of the last time that the pages were made."""
-    return {line["key"]["world"]: line["build"] for line in read(results / BUILDS)}
+# The fingerprints of each world's code of today, and of those that give the same results.
+Builds: TypeAlias = Mapping[str, Set[str]]
 
 
-def older(line: Mapping[str, Any], today: Mapping[str, str]) -> bool:
-    """Whether a line was measured with other code than today's, or nobody knows with which."""
+def builds(results: Path) -> dict[str, set[str]]:
+    """The code of each world as of the last time that the pages were made, and what is equal to it."""
+    found = {line["key"]["world"]: {line["build"]} for line in read(results / BUILDS)}
+    for world, same in found.items():
+        same |= equal_to(results, world, next(iter(same)))
+    return found
+
+
+def equal_to(results: Path, world: str, build: str) -> set[str]:
+    """A fingerprint of a world's code, and those that were shown to give the same results."""
+    keys = [line["key"] for line in read(results / EQUAL) if line["key"]["world"] == world]
+    pairs = [{key["old"], key["new"]} for key in keys]
+    same = {build}
+    while more := {one for pair in pairs if pair & same for one in pair} - same:
+        same |= more
+    return same
+
+
+def age(line: Mapping[str, Any], today: Builds) -> str:
+    """`IMPORTED`, `OLDER`, or nothing for a line of today's code."""
     fingerprint = line["made"]["fingerprint"]
-    return not fingerprint or any(today.get(world) != build for world, build in fingerprint.items())
+    if not fingerprint:
+        return IMPORTED
+    return OLDER if any(build not in today.get(world, ()) for world, build in fingerprint.items()) else ""
 
 
-def older_sentence(lines: Sequence[Mapping[str, Any]], name: str, today: Mapping[str, str]) -> str:
-    """What of a table is older than today's code; empty if nothing is. `name` is a part of the keys."""
-    old = [str(line["key"][name]) for line in lines if older(line, today)]
-    if not old:
-        return ""
-    which = "the whole table" if len(old) == len(lines) else joined(list(dict.fromkeys(old)))
-    return f"Older than the code of today: {which}."
+def ages_sentence(lines: Sequence[Mapping[str, Any]], name: str, today: Builds) -> str:
+    """What of a table is not of today's code; empty if nothing is. `name` is a part of the keys."""
+    said = []
+    for word, sentence in _AGES.items():
+        old = [str(line["key"][name]) for line in lines if age(line, today) == word]
+        if old:
+            whole = len(old) == len(lines)
+            said.append(sentence.format("the whole table" if whole else joined(list(dict.fromkeys(old)))))
+    return " ".join(said)
 
 
 def fault(value: Any, schema: Mapping[str, Any]) -> str | None:

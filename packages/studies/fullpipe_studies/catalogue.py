@@ -3,8 +3,8 @@
 import importlib
 import pkgutil
 import tomllib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from types import ModuleType
@@ -50,6 +50,24 @@ class About:
 
 
 @dataclass(frozen=True)
+class Change:
+    """A verdict that became another one: on which day, if it is known, and why, in a sentence or nothing."""
+
+    was: str
+    now: str
+    why: str = ""
+    on: str = ""
+
+
+@dataclass(frozen=True)
+class Notes:
+    """What people found out about a claim: the cause of misses, and the last change of a world's verdict."""
+
+    cause: str = ""
+    changes: Mapping[str, Change] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Built:
     """A claim that has code."""
 
@@ -57,6 +75,8 @@ class Built:
     name: str
     about: About
     claim: Claim
+    changes: Mapping[str, Change] = field(default_factory=dict)  # By world.
+    here: bool = False  # Whether its file is in this package.
 
     @property
     def id(self) -> str:
@@ -178,12 +198,30 @@ def study(name: str) -> Study:
 def _study(name: str, package: ModuleType) -> Study:
     order = [one.id.partition(".")[2] for one in listed() if one.paper == name]
     found = []
+    notes_of = _notes(package)
     modules = [one.name for one in pkgutil.iter_modules(package.__path__) if not one.name.startswith("_")]
     for stem in _sorted(modules, order):
         module = importlib.import_module(f"{package.__name__}.{stem}")
-        about = About.of(module)
-        found.append(Built(name, stem, about, module.CLAIM.completed(vars(module))))
+        noted = notes_of.get(stem, Notes())
+        claim = module.CLAIM.completed(vars(module))
+        claim = replace(claim, cause=noted.cause) if noted.cause else claim
+        here = module.__name__.startswith(f"{papers_here.__name__}.")
+        found.append(Built(name, stem, About.of(module), claim, noted.changes, here))
     return Study(name, About.of(package), package.PAPER, tuple(found))
+
+
+def _notes(package: ModuleType) -> dict[str, Notes]:
+    """What a paper's `notes.toml` says, by claim; nothing if it has none."""
+    file = resources.files(package).joinpath("notes.toml")
+    if not file.is_file():
+        return {}
+    return {
+        claim: Notes(
+            " ".join(one.get("cause", "").split()),
+            {world: Change(**each) for world, each in one.get("changed", {}).items()},
+        )
+        for claim, one in tomllib.loads(file.read_text(encoding="utf-8")).items()
+    }
 
 
 def _sorted(names: Sequence[str], order: Sequence[str]) -> list[str]:

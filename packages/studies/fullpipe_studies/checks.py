@@ -16,13 +16,16 @@ A check is met or missed if all that is known about its value is on one side of 
 interval, for unlike scenarios the values of nine tenths of the seeds, for two modes every value. Else it is
 undecided. So it is with fewer than `FEWEST` seeds or repetitions, equal ones too, because counts
 are equal by chance. And so it is if a run has no value: a mean over the others is about those that did well.
+
+Such a function only gathers what a check asks and the values that it asks about (`Asked`). The outcome
+follows from these by a rule (`Asked.judge`), so that what was once measured can be judged by another one.
 """
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TypeAlias, TypedDict, Unpack
+from typing import Any, TypeAlias, TypedDict, Unpack
 
 from fullpipe.measures import statistics
 from fullpipe.measures.statistics import Estimate, Modes, estimate, geometric, median
@@ -41,6 +44,7 @@ _LARGEST, _SMALLEST = _FAR / 1e3, 1e3 / _FAR
 _NEARLY_ALL = 0.9
 _FEW = "fewer than "
 _NO_VALUE = "no value"
+_ZEROS = "both sides are zero"
 # More than any claim has.
 _MOST_RUNS = 10_000
 
@@ -164,6 +168,7 @@ class Check:
     far: bool = False  # Whether some of its values are infinite, or ratios to or of zero: no mean tells them.
     why: str = ""  # If it is undecided.
     needs: int = FEWEST  # How many seeds, repetitions or runs it takes to meet it.
+    asked: "Asked | None" = None  # What all of this follows from.
 
     @property
     def met(self) -> bool:
@@ -305,16 +310,16 @@ def within(
 
     Values of unlike scenarios give the middle of each seed.
     """
-    without = 0
+    without, seeds = 0, []
     if isinstance(values, Values):
         without = values.without
         if values.mixed and not (middle is geometric and min(values) <= 0):
             values = values.by_seed(middle)
             middle = estimate
-        over = over or _over(values)
+        over, seeds = over or _over(values), values.seeds
     given = [values] if isinstance(values, int | float) else list(values)
-    asked = _Asked(what, paper, Limits(least, most), unit, shape, over or Over.SEEDS)
-    return asked.of(given, middle, without)
+    asked = Asked(what, paper, Limits(least, most), unit, shape, over or Over.SEEDS, _name(middle))
+    return asked.of(given, seeds, without=without).judge()
 
 
 def more(
@@ -333,23 +338,23 @@ def more(
     Ratios are averaged by their logarithms: a half and two are one on average. An equal value is not over it.
     If either side is missing, there is no value.
     """
-    asked = _Asked(
-        what, paper, Limits(least, most, above=True), "times", shape, over or _over(larger, smaller)
+    asked = Asked(
+        what, paper, Limits(least, most, above=True), "times", shape, over or _over(larger, smaller), "ratio"
     )
     without = sum(one.without for one in (larger, smaller) if isinstance(one, Values))
-    if not larger or not smaller or without:
-        count = len(larger) + len(smaller) + without
-        return asked.lacking(without, count) if larger and smaller else asked.lacking()
-    if (pairs := _pairs(larger, smaller)) is None:
-        if asked.over is Over.CONDITIONS:
-            return asked.undecided("the runs of the two sides are of other scenarios")
-        return _unpaired(asked, larger, smaller)
+    if not larger or not smaller:
+        return asked.judge()
+    pairs = None if without else _pairs(larger, smaller)
+    if pairs is None:
+        other = not without and asked.over is Over.CONDITIONS
+        lacks = "the runs of the two sides are of other scenarios" if other else ""
+        return asked.of(larger, under=smaller, without=without, lacks=lacks).judge()
     if least >= 1 and all(above == 0 and below == 0 for above, below in pairs):
-        return asked.none(Outcome.MISSED)  # Not a ratio, but surely not more.
+        return replace(asked, lacks=_ZEROS).judge()
     ratios = Values((_ratio(above, below) for above, below in pairs), pairs.seeds)
     if isinstance(larger, Values) and larger.mixed and all(map(math.isfinite, ratios)):
         ratios = ratios.by_seed(_ratios)
-    return asked.of(ratios, _ratios)
+    return asked.of(ratios, ratios.seeds).judge()
 
 
 def share(
@@ -367,20 +372,13 @@ def share(
     With too few runs it cannot be met, even by all: nine tenths take 35, four fifths 16, a half 4. No
     form of a claim may have fewer runs than its shares take.
     """
-    limits = Limits(least, most)
-    asked = _Asked(what, paper, limits, unit, shape, Over.RUNS)
-    if not hits:
-        return asked.lacking()
-    ours, fewest = statistics.share(hits), fewest_for(limits)
-    outcome, why = _by_interval(ours, limits)
-    if outcome is Outcome.UNDECIDED and ours.count < fewest:
-        why = f"{_FEW}{fewest}: {ours.count}"
-    return replace(asked.none(outcome, why), ours=ours, needs=fewest)
+    asked = Asked(what, paper, Limits(least, most), unit, shape, Over.RUNS)
+    return asked.of(list(map(float, hits))).judge()
 
 
-def fewest_for(limits: Limits) -> int:
+def fewest_for(limits: Limits, fewest: int = FEWEST) -> int:
     """How many runs it takes at least that a share can be met: if all, or none, of them do it."""
-    count = FEWEST
+    count = fewest
     while not any(_met_by(limits, hits, count) for hits in range(count + 1)):
         count += 1
         assert count < _MOST_RUNS, "a share that no number of runs can show"
@@ -399,23 +397,8 @@ def covers(
 
     Such a range says that the paper's number can come out, not that it must.
     """
-    given = list(values.values())
-    tail = f" {unit}" if unit else ""
-    asked = Check(
-        what,
-        paper,
-        f"a range that includes {number(value)}{tail}",
-        None,
-        unit,
-        Outcome.UNDECIDED,
-        shape,
-        over=Over.PROTOCOLS,
-    )
-    if not given or not all(map(math.isfinite, given)):
-        return replace(asked, why=_NO_VALUE)
-    ours = replace(estimate(given), low=None, high=None)
-    there = ours.least <= value <= ours.most
-    return replace(asked, ours=ours, outcome=Outcome.MET if there else Outcome.MISSED)
+    asked = Asked(what, paper, Limits(value, value), unit, shape, Over.PROTOCOLS)
+    return asked.of(list(values.values())).judge()
 
 
 def own(*checks: Check) -> list[Check]:
@@ -433,8 +416,22 @@ def number(value: float, digits: int = 3) -> str:
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """What a check asks, before its value is known."""
+class Rule:
+    """By what the outcome of a check follows from its values."""
+
+    fewest: int = FEWEST
+    nearly_all: float = _NEARLY_ALL
+
+
+RULE = Rule()
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a check asks, and the values that it asks about: all that its outcome follows from.
+
+    Over protocols, the limits are the paper's value, which the range of the values is to include.
+    """
 
     what: str
     paper: str
@@ -442,29 +439,86 @@ class _Asked:
     unit: str
     shape: bool
     over: Over
+    middle: str = "mean"  # A key of `MIDDLES`.
+    values: Sequence[float] = ()
+    seeds: Sequence[int] = ()  # Of the values, where they are known.
+    # The other side of an ordering, if runs cannot be paired; else the values are ratios.
+    under: Sequence[float] = ()
+    without: int = 0  # How many runs have no value.
+    lacks: str = ""  # Why the values cannot be compared.
 
-    def none(self, outcome: Outcome, why: str = "") -> Check:
+    def of(
+        self,
+        given: Sequence[float],
+        seeds: Sequence[int] = (),
+        *,
+        under: Sequence[float] = (),
+        without: int = 0,
+        lacks: str = "",
+    ) -> "Asked":
+        """The same of these values; further runs may have none."""
+        there = [not math.isnan(value) for value in given]
+        kept = [value for value, held in zip(given, there, strict=True) if held]
+        if len(seeds) == len(given):
+            seeds = [seed for seed, held in zip(seeds, there, strict=True) if held]
+        below = [value for value in under if not math.isnan(value)]
+        missing = len(given) + len(under) - len(kept) - len(below)
+        return replace(self, values=kept, seeds=seeds, under=below, without=without + missing, lacks=lacks)
+
+    def judge(self, rule: Rule = RULE) -> Check:
+        """The check with its outcome by a rule."""
+        needs = fewest_for(self.limits, rule.fewest) if self.over is Over.RUNS else rule.fewest
+        return replace(self._judged(rule), asked=self, needs=needs)
+
+    def _judged(self, rule: Rule) -> Check:
+        if self.lacks:
+            # Not a ratio, but surely not more.
+            return self._none(Outcome.MISSED) if self.lacks == _ZEROS else self._undecided(self.lacks)
+        if self.over is Over.PROTOCOLS:
+            return self._range()
+        if self.without or not self.values:
+            return self._lacking(self.without, len(self.values) + len(self.under) + self.without)
+        if self.over is Over.RUNS:
+            return self._share(rule)
+        return self._unpaired(rule) if self.under else self._middle(rule)
+
+    def _none(self, outcome: Outcome, why: str = "") -> Check:
         """The check without a value."""
         said = self.limits.said(self.unit)
+        if self.over is Over.PROTOCOLS:
+            said = f"a range that includes {said.partition(' to ')[2]}"
         return Check(
             self.what, self.paper, said, None, self.unit, outcome, self.shape, over=self.over, why=why
         )
 
-    def undecided(self, why: str) -> Check:
+    def _undecided(self, why: str) -> Check:
         """The check of a value that is not known, for this reason."""
-        return self.none(Outcome.UNDECIDED, why)
+        return self._none(Outcome.UNDECIDED, why)
 
-    def lacking(self, without: int = 0, count: int = 0) -> Check:
+    def _lacking(self, without: int, count: int) -> Check:
         """The check of runs of which so many have no value, which is no evidence of anything."""
-        return self.undecided(_NO_VALUE if without == count else f"no value in {without} of {count}")
+        return self._undecided(_NO_VALUE if without == count else f"no value in {without} of {count}")
 
-    def of(self, given: Sequence[float], middle: Middle, without: int = 0) -> Check:
-        """The check of these values; further runs may have none."""
-        lacking = sum(map(math.isnan, given)) + without
-        if lacking or not given:
-            return self.lacking(lacking, len(given) + without)
+    def _share(self, rule: Rule) -> Check:
+        ours = statistics.share(list(map(bool, self.values)))
+        outcome, why = _by_interval(ours, self.limits, rule)
+        fewest = fewest_for(self.limits, rule.fewest)
+        if outcome is Outcome.UNDECIDED and ours.count < fewest:
+            why = f"{_FEW}{fewest}: {ours.count}"
+        return replace(self._none(outcome, why), ours=ours)
+
+    def _range(self) -> Check:
+        if self.without or not self.values or not all(map(math.isfinite, self.values)):
+            return self._undecided(_NO_VALUE)
+        assert self.limits.least is not None
+        ours = replace(estimate(self.values), low=None, high=None)
+        there = ours.least <= self.limits.least <= ours.most
+        return replace(self._none(Outcome.MET if there else Outcome.MISSED), ours=ours)
+
+    def _middle(self, rule: Rule) -> Check:
+        given, middle = self.values, MIDDLES[self.middle]
         if middle is geometric and min(given) <= 0:
-            return self.undecided("no geometric mean, because a value is not above zero")
+            return self._undecided("no geometric mean, because a value is not above zero")
         infinite = not all(map(math.isfinite, given))
         ours = _infinite(given) if infinite else middle(given)
         if self.over is Over.CONDITIONS:
@@ -473,11 +527,11 @@ class _Asked:
         logarithms = ours.kind == "geometric mean"
         far = infinite or (logarithms and _is_far(given))
         same = self.over not in (Over.POPULATION, Over.NOTHING) and statistics.same(given)
-        made = replace(self.undecided(""), ours=ours, same=same, far=far)
+        made = replace(self._undecided(""), ours=ours, same=same, far=far)
         if self.over is Over.NOTHING:
             return replace(made, outcome=Outcome.MET if self.limits.hold(ours.mean) else Outcome.MISSED)
-        if ours.count < FEWEST:
-            return replace(made, why=f"{_FEW}{FEWEST}: {ours.count}")
+        if ours.count < rule.fewest:
+            return replace(made, why=f"{_FEW}{rule.fewest}: {ours.count}")
         if same:
             return replace(made, outcome=Outcome.MET if self.limits.hold(ours.mean) else Outcome.MISSED)
         logs = [math.log(value) for value in given] if logarithms else given
@@ -486,28 +540,76 @@ class _Asked:
             if logarithms:
                 modes = Modes(*(tuple(map(math.exp, part)) for part in (modes.lower, modes.upper)))
             why = "two modes, on both sides of the limit"
-            return self._by_values(replace(made, modes=modes), given, 1.0, why)
+            return self._by_values(replace(made, modes=modes), 1.0, why)
         if self.over is Over.CONDITIONS:
-            return self._by_values(made, given, _NEARLY_ALL, "seeds on both sides of the limit")
+            return self._by_values(made, rule.nearly_all, "seeds on both sides of the limit")
         if far:
-            return self._by_values(made, given, 1.0, "infinite or zero, and on both sides of the limit")
-        outcome, why = _by_interval(ours, self.limits)
+            return self._by_values(made, 1.0, "infinite or zero, and on both sides of the limit")
+        outcome, why = _by_interval(ours, self.limits, rule)
         return replace(made, outcome=outcome, why=why)
 
-    def _by_values(self, made: Check, given: Sequence[float], part: float, why: str) -> Check:
+    def _by_values(self, made: Check, part: float, why: str) -> Check:
         """Met if that part of the values is within, missed if that part is not."""
-        held = sum(map(self.limits.hold, given))
-        if held >= part * len(given):
+        count = len(self.values)
+        held = sum(map(self.limits.hold, self.values))
+        if held >= part * count:
             return replace(made, outcome=Outcome.MET)
-        if len(given) - held >= part * len(given):
+        if count - held >= part * count:
             return replace(made, outcome=Outcome.MISSED)
         return replace(made, why=why)
 
+    def _unpaired(self, rule: Rule) -> Check:
+        """The ordering of two samples of one scenario each; their seeds differ where runs were left out."""
+        larger, smaller = self.values, self.under
+        every = [*larger, *smaller]
+        if lacking := sum(not math.isfinite(value) for value in every):
+            return self._lacking(lacking, len(every))
+        if min(every) > 0:
+            ours = statistics.ratio(larger, smaller)
+            outcome, why = _by_interval(ours, self.limits, rule)
+            return replace(self._none(outcome, why), ours=ours, over=Over.SEEDS)
+        # Zeros have no logarithms: what is known is between which ratios all of them are.
+        ends = _ratio(min(larger), max(smaller)), _ratio(max(larger), min(smaller))
+        count = min(len(larger), len(smaller))
+        if count < rule.fewest:
+            return self._undecided(f"{_FEW}{rule.fewest}: {count}")
+        if not all(map(math.isfinite, ends)):
+            return self._undecided("ratios to or of zero")
+        outcome = self.limits.judge(ends, *ends)
+        why = "ratios to or of zero, on both sides of the limit" if outcome is Outcome.UNDECIDED else ""
+        ours = replace(_ratios(ends), count=count, low=None, high=None)
+        same = ends[0] == ends[1]
+        return replace(self._none(outcome, why), ours=ours, over=Over.SEEDS, far=True, same=same)
 
-def _by_interval(ours: Estimate, limits: Limits) -> tuple[Outcome, str]:
+    def data(self) -> dict[str, Any]:
+        """As JSON, which has no infinite numbers: null is one."""
+        return {
+            **{name: getattr(self, name) for name in _PARTS},
+            **vars(self.limits),
+            "over": self.over.value,
+            "values": [value if math.isfinite(value) else None for value in self.values],
+            "under": [value if math.isfinite(value) else None for value in self.under],
+        }
+
+    @staticmethod
+    def read(data: Mapping[str, Any]) -> "Asked":
+        """What `data` made."""
+        return Asked(
+            **{name: data[name] for name in _PARTS},
+            limits=Limits(data["least"], data["most"], data["above"]),
+            over=Over(data["over"]),
+            values=[math.inf if value is None else value for value in data["values"]],
+            under=[math.inf if value is None else value for value in data["under"]],
+        )
+
+
+_PARTS = ("what", "paper", "unit", "shape", "middle", "seeds", "without", "lacks")
+
+
+def _by_interval(ours: Estimate, limits: Limits, rule: Rule) -> tuple[Outcome, str]:
     """What an interval decides, and why not, if it does not."""
-    if ours.count < FEWEST:
-        return Outcome.UNDECIDED, f"{_FEW}{FEWEST}: {ours.count}"
+    if ours.count < rule.fewest:
+        return Outcome.UNDECIDED, f"{_FEW}{rule.fewest}: {ours.count}"
     if ours.low is None or ours.high is None:
         return Outcome.UNDECIDED, f"no interval from {ours.count} values"
     outcome = limits.judge([ours.low, ours.high], ours.low, ours.high)
@@ -608,28 +710,6 @@ def _pairs(larger: Sequence[float], smaller: Sequence[float]) -> _Pairs | None:
     return None
 
 
-def _unpaired(asked: _Asked, larger: Sequence[float], smaller: Sequence[float]) -> Check:
-    """The ordering of two samples of one scenario each; their seeds differ where runs were left out."""
-    if not all(map(math.isfinite, (*larger, *smaller))):
-        given = [*larger, *smaller]
-        return asked.lacking(sum(not math.isfinite(value) for value in given), len(given))
-    if min(*larger, *smaller) > 0:
-        ours = statistics.ratio(larger, smaller)
-        outcome, why = _by_interval(ours, asked.limits)
-        return replace(asked.none(outcome, why), ours=ours, over=Over.SEEDS)
-    # Zeros have no logarithms: what is known is between which ratios all of them are.
-    ends = _ratio(min(larger), max(smaller)), _ratio(max(larger), min(smaller))
-    count = min(len(larger), len(smaller))
-    if count < FEWEST:
-        return asked.undecided(f"{_FEW}{FEWEST}: {count}")
-    if not all(map(math.isfinite, ends)):
-        return asked.undecided("ratios to or of zero")
-    outcome = asked.limits.judge(ends, *ends)
-    why = "ratios to or of zero, on both sides of the limit" if outcome is Outcome.UNDECIDED else ""
-    ours = replace(_ratios(ends), count=count, low=None, high=None)
-    return replace(asked.none(outcome, why), ours=ours, over=Over.SEEDS, far=True, same=ends[0] == ends[1])
-
-
 def _infinite(values: Sequence[float]) -> Estimate:
     """The estimate of values of which some are infinite: their range."""
     least, most = min(values), max(values)
@@ -658,3 +738,16 @@ def _ratio(over: float, under: float) -> float:
         return math.nan  # Zero over zero is not a ratio.
     # The ratio of anything else to zero is infinite, and has a logarithm here.
     return min(max(over / under, 1 / _FAR), _FAR) if under > 0 else _FAR
+
+
+# What a value is the middle of the given ones by.
+MIDDLES: Mapping[str, Middle] = {
+    "mean": estimate,
+    "geometric mean": geometric,
+    "median": median,
+    "ratio": _ratios,
+}
+
+
+def _name(middle: Middle) -> str:
+    return next(name for name, one in MIDDLES.items() if one is middle)

@@ -1,7 +1,7 @@
 """A claim: a grid of scenarios, what to measure in each run, a figure, and checks.
 
-A claim's verdict follows from its checks alone (`studies.checks`), by one rule (`Finding.verdict`); no claim
-states its own.
+A claim's verdict follows from its checks alone (`checks`), by one rule (`Finding.verdict`); no claim states
+its own. So it follows from what is stored of checks, too (`judge`).
 """
 
 import itertools
@@ -20,9 +20,12 @@ from fullpipe.runs.worlds import registry
 from fullpipe.text import counted, joined
 from fullpipe_studies.checks import (
     FEWEST,
+    RULE,
+    Asked,
     Check,
     Outcome,
     Over,
+    Rule,
     Statement,
     Values,
     covers,
@@ -246,7 +249,7 @@ DECIDED = (
 
 @dataclass(frozen=True)
 class Finding:
-    """The checks of a claim in one world."""
+    """The checks of a claim in one world. What `data` says of it is all that its verdict follows from."""
 
     world: str
     checks: Sequence[Check]
@@ -257,13 +260,14 @@ class Finding:
     fewer: str | None = None
     # The checks of every set-up of the claim, by its name, if it has several.
     setups: Mapping[str, Sequence[Check]] = field(default_factory=dict)
+    waits: str | None = None  # Why nothing could be run.
 
     @property
     def verdict(self) -> Verdict:
         """The one rule by which checks make a verdict; `_MEANINGS` has it in words."""
         if self.missing is not None:
             return Verdict.INCOMPLETE
-        if self.awaits is not None:
+        if self.awaits is not None or self.waits is not None:
             return Verdict.WAITING
         shapes, numbers = (
             {one.outcome for one in self.deciding if one.shape is kind} for kind in (True, False)
@@ -299,7 +303,7 @@ class Finding:
         if self.missing is not None:
             return f"{self.missing[0].upper()}{self.missing[1:]}."
         if not self.checks:
-            return "There is nothing to check."
+            return self.waits or "There is nothing to check."
         if self.awaits is not None:
             return f"{self.awaits} was not run yet. {self._found(self.checks, self.others)}."
         said = f"{self._found(self.deciding)}."
@@ -337,6 +341,26 @@ class Finding:
         """What runs of a scenario differ by in this world: a seed, or a repetition."""
         world = registry.find(self.world)
         return "seed" if world is None else world.noun
+
+    def data(self) -> dict[str, Any]:
+        """As JSON, without the checks and what follows from them."""
+        return {name: getattr(self, name) for name in _PARTS} | {"others": list(self.others)}
+
+
+_PARTS = ("missing", "awaits", "waits", "others", "fewer")
+
+
+def judge(data: Mapping[str, Any], checks: Sequence[Mapping[str, Any]], rule: Rule = RULE) -> Finding:
+    """The finding that follows from what is stored, by a rule.
+
+    `data` is what `Finding.data` made, with the world. `checks` are what `Asked.data` made, each with `own`.
+    """
+    return Finding(data["world"], judged(checks, rule), **{name: data[name] for name in _PARTS})
+
+
+def judged(checks: Sequence[Mapping[str, Any]], rule: Rule = RULE) -> list[Check]:
+    """The checks that are stored, judged by a rule."""
+    return [replace(Asked.read(one).judge(rule), own=one["own"]) for one in checks]
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from fullpipe.cli.options import (
     ATTEMPTS_HELP,
     SEEDS_HELP,
     Repetitions,
+    ReplaceLarger,
     World,
     check_folder,
     complain,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from fullpipe.runs.engines import Engine
-    from fullpipe_studies.catalogue import Built, Listed
+    from fullpipe_studies.catalogue import Built, Listed, Study
     from fullpipe_studies.claim import Size
     from fullpipe_studies.run import Plan
 
@@ -57,6 +58,9 @@ OutOfRuns = Annotated[
     ),
 ]
 Quick = Annotated[bool, typer.Option("--quick", help="Run smaller grids and fewer seeds: minutes in all.")]
+Record = Annotated[
+    bool, typer.Option("--record", help="Put the results into results/claims.jsonl of this repository.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
 
 
@@ -95,9 +99,12 @@ def run(
         ),
     ] = None,
     out: Out = None,
+    record: Record = False,
+    replace_larger: ReplaceLarger = False,
     as_json: AsJson = False,
 ) -> None:
     """Run claims; write data, figures, claims.json and one report per paper. Exit code 1: some run failed."""
+    from fullpipe import evidence
     from fullpipe.errors import mistake
     from fullpipe.runs.sweep import ATTEMPTS
     from fullpipe_studies import catalogue, tables
@@ -113,6 +120,8 @@ def run(
         if given is not None and given < 1:
             raise mistake(name, given, "a whole number from 1", "e.g. 3")
     chosen = _installed(catalogue.find(what))
+    if record:
+        evidence.read(evidence.folder() / _FILE)  # A file that cannot be used is an error now.
     carrier = engine_of(engine, ray_address, asked)
     size = Size.QUICK if quick else Size.FULL
     papers = list(dict.fromkeys(one.paper for one in chosen))
@@ -127,6 +136,8 @@ def run(
         ran = [one for one in catalogue.everything() if one.id in names]
         said = _verdicts(ran, folder)
         rows += [_row(one, catalogue.built(one.id), said.get(one.id)) for one in ran]
+        if record:
+            _record(said, asked, [(catalogue.study(paper), folder)], larger=replace_larger)
     if as_json:
         print(json.dumps(rows, indent=1))
     else:
@@ -136,39 +147,50 @@ def run(
 
 
 @app.command()
-def claims(
-    record: Annotated[
-        bool,
-        typer.Option("--record", help="Put the verdicts into results/claims.jsonl of this repository."),
-    ] = False,
-    out: OutOfRuns = None,
-) -> None:
+def claims(record: Record = False, replace_larger: ReplaceLarger = False, out: OutOfRuns = None) -> None:
     """Print the verdicts on all claims, in Markdown, from the claims.json of the last runs."""
-    from fullpipe import evidence, files
-    from fullpipe_studies import catalogue, document, gallery
+    from fullpipe_studies import catalogue, document
 
     _check_there(out)
-    if not record:
-        print(document.markdown(rows(out)), end="")
-        return
-    path = evidence.folder() / "claims.jsonl"
-    former = document.former(evidence.read(path))
-    everything = catalogue.everything()
-    evidence.replace(path, document.recorded(rows(out), _verdicts(everything, out), former))
-    folders = [(study, _found(out, study.name)) for study in catalogue.papers()]
+    said = _verdicts(catalogue.everything(), out)
+    if record:
+        folders = [(study, _found(out, study.name)) for study in catalogue.papers()]
+        _record(said, None, folders, larger=replace_larger)
+    else:
+        print(document.markdown(document.rows(document.recorded(said.values()))), end="")
+
+
+_FILE = "claims.jsonl"
+
+
+def _record(
+    said: "dict[str, Said]",
+    worlds: "Sequence[str] | None",
+    folders: "Sequence[tuple[Study, Path]]",
+    *,
+    larger: bool,
+) -> None:
+    """Puts results into the evidence, and their figures into the gallery's folder.
+
+    `worlds` are those that were run; None for all that the results have.
+    """
+    from fullpipe import evidence, files
+    from fullpipe_studies import document, gallery
+
+    path = evidence.folder() / _FILE
+    lines = [
+        line for line in document.recorded(said.values()) if worlds is None or line["key"]["world"] in worlds
+    ]
+    before = {(row.claim, row.world): row.word for row in document.rows(evidence.read(path)) if row.line}
+    evidence.replace(path, lines, size=None if larger else document.size)
+    for row in document.rows(lines):
+        was = before.get((row.claim, row.world), row.word)
+        if row.line is not None and was != row.word:
+            say(f"{row.claim}, {row.world}: {was} before, {row.word} now; note why in its paper's notes.toml")
     pages = path.parent.parent / "docs"
     files.make_folder(pages)
-    gallery.pictures(pages / "gallery.md", folders, complain)
+    gallery.pictures(pages / "gallery.md", folders, set(said), complain)
     say(f"Recorded: {path}; `make docs` puts it into the pages")
-
-
-def rows(out: Path | None, *, ran: bool = True) -> list[dict[str, object]]:
-    """A row for each claim: its last verdicts in a folder of results. Without `ran`, none has any."""
-    from fullpipe_studies import catalogue
-
-    everything = catalogue.everything()
-    said = _verdicts(everything, out) if ran else {}
-    return [_row(one, catalogue.built(one.id), said.get(one.id), timed=False) for one in everything]
 
 
 def _installed(chosen: "list[Built]") -> "list[Built]":
@@ -299,15 +321,15 @@ def _verdicts(claims: "Sequence[Listed]", out: Path | None, *, quick: bool = Fal
 
 
 def _row(
-    one: "Listed", built: "Built | None", said: "Said | None", *, quick: bool = False, timed: bool = True
+    one: "Listed", built: "Built | None", said: "Said | None", *, quick: bool = False
 ) -> dict[str, object]:
     """A claim's worlds, expected times and last verdicts."""
     from fullpipe_studies import run as running
-    from fullpipe_studies.claim import DECIDED, Size, Verdict
+    from fullpipe_studies.claim import Size, Verdict
 
     findings = {finding["world"]: finding for finding in said["findings"]} if said else {}
     times: dict[str, float] = {}
-    if built is not None and timed:
+    if built is not None:
         size = Size.QUICK if quick else Size.FULL
         for world in built.claim.worlds:
             plan = running.Plan(built, size, (world,), built.claim.seeds_of(size), running.REPETITIONS)
@@ -332,12 +354,7 @@ def _row(
         },
         "size": said["size"] if said else None,
         "fewer": _fewer(built, said),
-        "changed": built.claim.changed if built is not None else "",
-        "earlier_rule": said is not None and said.get("rule") != DECIDED,
-        "on": said["at"].partition("T")[0] if said else "",
         "cause": built.claim.cause if built is not None and _missed(findings.values()) else "",
-        # Whether or not its results here show a miss: for rows that are kept.
-        "known_cause": built.claim.cause if built is not None else "",
     }
 
 

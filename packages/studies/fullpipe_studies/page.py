@@ -26,7 +26,7 @@ def html(study: Study, results: Sequence[Mapping[str, Any]], svgs: Mapping[str, 
     drawn = [one for one in results if one["spec"] is not None]
     numbers = {one["name"]: number for number, one in enumerate(drawn)}
     sections = [_claim(one, svgs.get(one["name"]), numbers.get(one["name"])) for one in results]
-    body = [_header(study), _summary(study, results), _short_form(results), _earlier_rule(results)]
+    body = [_header(study), _summary(study, results), _short_form(results)]
     body += [_words(results), *sections]
     return page(f"Fullpipe: {study.paper.title}", body, [one["spec"] for one in drawn])
 
@@ -75,18 +75,6 @@ def _short_form(results: Sequence[Mapping[str, Any]]) -> str:
     return f'<p class="note">{text(f"{tables.SHORT_FORM}{which}")}</p>'
 
 
-def _earlier_rule(results: Sequence[Mapping[str, Any]]) -> str:
-    """That claims were judged by another rule than the page states."""
-    old = [one["name"] for one in results if one.get("rule") != DECIDED]
-    if not old:
-        return ""
-    said = (
-        f"Judged by an earlier rule than the one below: {', '.join(old)}. The command of each judges it "
-        "again; runs that are here are not made again."
-    )
-    return f'<p class="note">{text(said)}</p>'
-
-
 def _verdict(result: Mapping[str, Any], world: str) -> str:
     found = [one["verdict"] for one in result["findings"] if one["world"] == world]
     return str(found[0]) if found else "not run" if world in result["worlds"] else "–"
@@ -125,7 +113,8 @@ def _checks(findings: Sequence[Mapping[str, Any]]) -> str:
     rows = []
     for what in whats:
         checked = {world: checks[what] for world, checks in by_world.items() if what in checks}
-        kind = next(f"{check['kind']}{', own' if check['own'] else ''}" for check in checked.values())
+        first = next(iter(checked.values()))
+        kind = f"{'shape' if first['shape'] else 'number'}{', own' if first['own'] else ''}"
         criterion = f"{_each(checked, 'criterion')}<small> ({kind})</small>"
         ours = (_value(checks.get(what)) for checks in by_world.values())
         rows.append([text(what), _each(checked, "paper"), criterion, *ours])

@@ -10,7 +10,6 @@ from fullpipe.report.screen import Screen
 from fullpipe.text import minutes
 from fullpipe_studies.checks import FEWEST
 from fullpipe_studies.claim import Verdict
-from fullpipe_studies.document import form
 
 _COLOUR = {
     Verdict.REPRODUCED.value: "green",
@@ -43,7 +42,7 @@ def claims(rows: Sequence[Mapping[str, Any]]) -> Fitting:
             expected = one["expected_s"]
             takes = "" if expected is None else minutes(max(1.0, expected))
             first = (row["id"], row["title"]) if number == 0 else ("", "")
-            table.add_row(*first, world, takes, _coloured(one["verdict"], form(row, one)))
+            table.add_row(*first, world, takes, _coloured(one["verdict"], _form(row, one)))
     return table
 
 
@@ -60,10 +59,17 @@ def reasons(rows: Sequence[Mapping[str, Any]]) -> Fitting:
     for row in rows:
         for world, one in row["worlds"].items():
             if one["verdict"] not in (Verdict.NOT_RUN.value, Verdict.NOT_BUILT.value):
-                verdict = _coloured(one["verdict"], form(row, one))
+                verdict = _coloured(one["verdict"], _form(row, one))
                 table.add_row(row["id"], world, verdict, one["reason"])
     return table
 
 
 def _coloured(verdict: str, form: str = "") -> Text:
     return Text(f"{verdict}{form}", style=_COLOUR.get(verdict, ""))
+
+
+def _form(row: Mapping[str, Any], one: Mapping[str, Any]) -> str:
+    """What a reader of a verdict must know: a short form, fewer seeds."""
+    size = row["size"] if row["size"] not in (None, "full") else ""
+    said = ", ".join(filter(None, (size, row.get("fewer", ""))))
+    return f" ({said})" if one["reason"] and said else ""

@@ -16,9 +16,10 @@ import math
 import shlex
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
+from types import UnionType
 from typing import Any
 
 import fullpipe._native as _native
@@ -29,8 +30,8 @@ from fullpipe.report.figures.svg import png as as_png
 from fullpipe.runs.worlds import registry
 from fullpipe_studies import page
 from fullpipe_studies.catalogue import Built, Study
-from fullpipe_studies.checks import Outcome, Over
-from fullpipe_studies.claim import DECIDED, Check, Finding, Size, Verdict
+from fullpipe_studies.checks import MIDDLES, Outcome, Over
+from fullpipe_studies.claim import Check, Finding, Size, Verdict, judge, judged
 from fullpipe_studies.run import Result
 
 _PNG_SCALE = 2
@@ -47,25 +48,33 @@ def _words(of: type[Enum]) -> frozenset[str]:
     return frozenset(one.value for one in of)
 
 
+_NUMBER = int | float
 # The shape of result files, as far as pages and tables need it: a type, the words of which it is one, a whole
 # number, or the shapes of the parts. What ends with a question mark may be left out.
 _CHECK = {
-    **dict.fromkeys(("what", "paper", "criterion", "said", "why"), str),
-    "kind": frozenset(("shape", "number")),
+    **dict.fromkeys(("what", "paper", "criterion", "said", "why", "unit", "lacks"), str),
     "outcome": _words(Outcome),
     "over": _words(Over),
-    "own": bool,
-    "count": _From(0),
+    "middle": frozenset(MIDDLES),
+    **dict.fromkeys(("own", "shape", "above"), bool),
+    **dict.fromkeys(("least", "most"), _NUMBER | None),
+    **{name: [_NUMBER | None] for name in ("values", "under")},
+    "seeds": [int],
+    **dict.fromkeys(("count", "without"), _From(0)),
 }
 _SETUP = {"name": str, "judged": bool, "checks": [_CHECK]}
-_FINDING = {"world": str, "verdict": _words(Verdict), "reason": str, "checks": [_CHECK], "setups": [_SETUP]}
+_FINDING = {
+    **{"world": str, "verdict": _words(Verdict), "reason": str, "checks": [_CHECK], "setups": [_SETUP]},
+    **dict.fromkeys(("missing", "awaits", "waits", "fewer"), str | None),
+    "others": [str],
+}
 _SAID = {
     **dict.fromkeys(("id", "name", "title", "source", "says", "question", "method", "prediction"), str),
     **dict.fromkeys(("look_at", "version", "at"), str),
     "size": _words(Size),
     **dict.fromkeys(("seeds", "repetitions"), _From(1)),
     **{name: [str] for name in ("worlds", "because", "notes", "machines?", "builds?")},
-    **dict.fromkeys(("command?", "rule?"), str),
+    "command?": str,
     "findings": [_FINDING],
 }
 # More than the results of all claims take.
@@ -154,7 +163,7 @@ def verdicts(folder: Path, say: Callable[[str], object] = lambda _line: None) ->
     for number, one in enumerate(said["claims"]):
         try:
             _expect(path, one, _SAID, f"claims[{number}]")
-            found[one["id"]] = one
+            found[one["id"]] = _today(one)
         except _Damaged as error:
             name = one["id"] if isinstance(one, dict) and isinstance(one.get("id"), str) else None
             anew = _anew(name or f"{said['paper']}.CLAIM", folder)
@@ -170,6 +179,7 @@ def _load(built: Built, path: Path, figure: Path) -> Loaded:
     if "spec" not in said or not isinstance(said["spec"], dict | None):
         raise _Damaged(f"{path} is damaged: spec is missing or has the wrong type")
     spec = said.pop("spec")
+    said = _today(said)
     if spec is None:
         return Loaded(said, None, None)
     try:
@@ -181,6 +191,16 @@ def _load(built: Built, path: Path, figure: Path) -> Loaded:
     if not (svg.startswith("<svg") and svg.rstrip().endswith("</svg>")):
         raise _Damaged(f"{figure} is damaged: it is not a complete SVG")
     return Loaded(said, spec, svg)
+
+
+def _today(said: dict[str, Any]) -> dict[str, Any]:
+    """A result with what follows from its values today, whatever rule it was written by."""
+    findings = []
+    for one in said["findings"]:
+        setups = {setup["name"]: judged(setup["checks"]) for setup in one["setups"]}
+        name = next((setup["name"] for setup in one["setups"] if setup["judged"]), "")
+        findings.append(finding(replace(judge(one, one["checks"]), setups=setups), name))
+    return {**said, "findings": findings}
 
 
 def _read(path: Path) -> Any:
@@ -214,7 +234,7 @@ def _expect(path: Path, value: object, shape: Any, at: str = "") -> None:
     elif isinstance(shape, _From) and isinstance(value, int) and not isinstance(value, bool):
         if value < shape.least:
             raise _Damaged(f"{path} is damaged: {at} is {value}, less than {shape.least}")
-    elif not isinstance(value, shape if isinstance(shape, type) else type(shape)):
+    elif not isinstance(value, shape if isinstance(shape, type | UnionType) else type(shape)):
         raise _Damaged(f"{path} is damaged: {at or 'the whole'} has the wrong type")
 
 
@@ -243,11 +263,10 @@ def _about(result: Result) -> dict[str, Any]:
         "command": plan.command,
         "machines": list(result.machines),
         "builds": [f"{name} {registry.named(name).build()}" for name in plan.worlds],
-        "rule": DECIDED,
         "version": _native.version(),
         "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "waiting": plan.waiting,
-        "findings": _findings(result) if plan.waiting is None else _waiting(result),
+        "findings": _findings(result),
         "because": list(result.because),
         "notes": [*result.notes, *_sources(result)],
     }
@@ -262,16 +281,10 @@ def _sources(result: Result) -> list[str]:
     return [f"Source: {one}." for one in named]
 
 
-def _waiting(result: Result) -> list[dict[str, Any]]:
-    reason = result.plan.waiting
-    return [
-        {"world": world, "verdict": Verdict.WAITING.value, "reason": reason, "checks": [], "setups": []}
-        for world in result.plan.worlds
-    ]
-
-
 def _findings(result: Result) -> list[dict[str, Any]]:
-    setups = result.plan.claim.claim.setups
+    waits, setups = result.plan.waiting, result.plan.claim.claim.setups
+    if waits is not None:
+        return [finding(Finding(world, [], waits=waits)) for world in result.plan.worlds]
     return [finding(one, setups.judged if setups is not None else "") for one in result.findings]
 
 
@@ -280,6 +293,7 @@ def finding(of: Finding, judged: str = "") -> dict[str, Any]:
     noun = of.noun
     return {
         "world": of.world,
+        **of.data(),
         "verdict": of.verdict.value,
         "reason": of.reason,
         "checks": [_check(check, noun) for check in of.checks],
@@ -291,7 +305,11 @@ def finding(of: Finding, judged: str = "") -> dict[str, Any]:
 
 
 def _check(check: Check, noun: str) -> dict[str, Any]:
-    """A check as JSON, which has no infinite numbers: a ratio to zero is null, and `infinite` says so."""
+    """A check as JSON: what it asks of which values, and what follows from these.
+
+    There are no infinite numbers: a ratio to zero is null, and `infinite` says so.
+    """
+    assert check.asked is not None
     ours = check.ours
     modes = () if check.modes is None else (check.modes.lower, check.modes.upper)
 
@@ -300,21 +318,17 @@ def _check(check: Check, noun: str) -> dict[str, Any]:
         return exact if math.isfinite(exact) else None
 
     return {
-        "what": check.what,
-        "paper": check.paper,
+        **check.asked.data(),
+        "own": check.own,
+        "needs": check.needs,
         "criterion": check.criterion,
         "ours": None if ours is None else finite(ours.mean),
-        "middle": None if ours is None else ours.kind,
         "ci95": None if ours is None or ours.low is None or not check.chance else [ours.low, ours.high],
         "range": None if ours is None else [finite(ours.least), finite(ours.most)],
         "modes": None if check.modes is None else [[*map(finite, part)] for part in modes],
         "infinite": ours is not None and check.exact(ours.most) == math.inf,
         "count": 0 if ours is None else ours.count,
-        "over": check.over.value,
-        "unit": check.unit,
         "said": check.told(noun),
         "outcome": check.outcome.value,
         "why": check.why,
-        "kind": "shape" if check.shape else "number",
-        "own": check.own,
     }

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fullpipe.evidence import LARGER
 from fullpipe.runs.worlds import registry
 from fullpipe.text import MOST_SENTENCE, counted, joined, lines, minutes, shown
 
@@ -119,6 +120,10 @@ Snaplen = Annotated[int, typer.Option(metavar="BYTES", help="How much of a packe
 LogLimit = Annotated[
     str,
     typer.Option(metavar="SIZE", help="The most that all logs may have, e.g. '1 GB'; more is refused."),
+]
+ReplaceLarger = Annotated[
+    bool,
+    typer.Option(LARGER, help="With --record: let a smaller run replace a larger one of the same code."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
 

@@ -1,16 +1,19 @@
 """How a controller fares in the cases, as a table, in a notebook, as pages and as logs of packets."""
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fullpipe.conformance.results import FAIL, NOT_APPLICABLE, NOT_JUDGED, PASS, CaseResults
+from fullpipe.conformance.results import FAIL, NOT_APPLICABLE, NOT_JUDGED, PASS, CaseResults, Result
 from fullpipe.runs.worlds.logs import LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rich.console import Console, ConsoleOptions, RenderResult
+
+    from fullpipe import evidence
 
 
 @dataclass(frozen=True, repr=False)
@@ -26,6 +29,32 @@ class Conformity(CaseResults):
         from fullpipe.conformance.pages import write
 
         return write(self, Path(folder))
+
+    def lines(
+        self, command: str, scenario: "Callable[[Result], str | None]" = lambda _result: None
+    ) -> "list[evidence.Line]":
+        """A line of evidence for each case. `scenario` gives the file with that of a failure."""
+        from fullpipe import evidence
+        from fullpipe.runs.worlds import registry
+
+        world = registry.named(self.world)
+        versions = world.versions()
+        made = evidence.made(command, {world.name: world.build()}, versions.split(", ") if versions else [])
+        return [
+            {
+                "key": {"case": result.case.name, "subject": self.controller, "world": self.world},
+                "made": made,
+                "outcome": result.verdict if result.verdict in (NOT_APPLICABLE, NOT_JUDGED) else "judged",
+                "reason": result.reason,
+                "criteria": [
+                    {name: getattr(check.criterion, name) for name in ("key", "says", "unit", "low", "high")}
+                    | {"value": _finite(check.value), "seed": check.seed}
+                    for check in result.checks
+                ],
+                "scenario": scenario(result),
+            }
+            for result in self.results
+        ]
 
     def log(
         self,
@@ -68,3 +97,7 @@ class Conformity(CaseResults):
         from fullpipe.conformance.pages import summary_table
 
         return summary_table(self)
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None

@@ -77,7 +77,7 @@ def of(found: Found) -> list[evidence.Line]:
     """The lines of a grid that was just run."""
     plan = found.plan
     fingerprint = {world.name: world.build() for world in plan.pair}
-    made = evidence.made(plan.command, fingerprint, kernels(found.cells))
+    made = evidence.made(f"{plan.command} --record", fingerprint, kernels(found.cells))
     whole = {
         "key": _key(plan, None),
         "made": made,
@@ -99,12 +99,20 @@ def check() -> None:
     evidence.read(evidence.folder() / _FILE)
 
 
-def record(found: Found) -> Path:
-    """Puts the lines into `results/agreement.jsonl`, in place of all earlier ones of this grid."""
+def record(found: Found, *, larger: bool = False) -> Path:
+    """Puts the lines into `results/agreement.jsonl`, in place of all earlier ones of this grid.
+
+    `larger`: also in place of those of a larger run.
+    """
     path = evidence.folder() / _FILE
     lines = of(found)
-    evidence.replace(path, lines, lambda line: _same_grid(line, lines[0]))
+    evidence.replace(path, lines, lambda line: _same_grid(line, lines[0]), None if larger else _size)
     return path
+
+
+def _size(line: Mapping[str, Any]) -> tuple[int, ...]:
+    """How much was run: the line of the whole says it."""
+    return () if line["key"]["cell"] is not None else (not line["quick"], *line["runs"])
 
 
 def wholes(lines: Sequence[Mapping[str, Any]]) -> list[Whole]:

@@ -13,6 +13,7 @@ from fullpipe.cli.options import (
     REPETITIONS_HELP,
     SEEDS_HELP,
     AsJson,
+    ReplaceLarger,
     Worlds,
     console,
     folder_for,
@@ -98,6 +99,7 @@ def agree(
             "--record", help="Put the results of a grid into results/agreement.jsonl of this repository."
         ),
     ] = False,
+    replace_larger: ReplaceLarger = False,
     plan_only: Annotated[
         bool, typer.Option("--list", help="Print the grid's cells and how long they take; run nothing.")
     ] = False,
@@ -146,7 +148,14 @@ def agree(
         refuse_others(folder.path, GRID, lambda: plan.grid.name)
         errors = console(stderr=True)
         met = agree_grid.agree(
-            plan, folder.path, console=console(), errors=errors, say=say, record=record, as_json=as_json
+            plan,
+            folder.path,
+            console=console(),
+            errors=errors,
+            say=say,
+            record=record,
+            larger=replace_larger,
+            as_json=as_json,
         )
         if not met:
             raise typer.Exit(DISAGREE)

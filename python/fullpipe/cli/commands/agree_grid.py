@@ -26,6 +26,7 @@ def agree(
     errors: Console,
     say: Callable[[str], None],
     record: bool = False,
+    larger: bool = False,
     as_json: bool = False,
 ) -> bool:
     """Runs the grid, prints and writes its results, and returns whether every target is met."""
@@ -52,7 +53,7 @@ def agree(
     say(f"Report: {page}")
     if record:
         with files.runs_kept(folder):
-            say(f"Recorded: {lines.record(found)}; `make docs` puts it into the pages")
+            say(f"Recorded: {lines.record(found, larger=larger)}; `make docs` puts it into the pages")
     return found.met
 
 

@@ -1,5 +1,6 @@
 """`fullpipe conform`."""
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -110,6 +111,10 @@ def conform(
         ),
     ] = None,
     log_limit: LogLimit = LIMIT,
+    record: Annotated[
+        bool,
+        typer.Option("--record", help="Put the results into results/conformance.jsonl of this repository."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Hold a controller against the cases of BBRv3: the draft's examples, and known bugs of implementations.
@@ -145,10 +150,15 @@ def conform(
         raise unfit("--world", "is for controllers; programs run in the kernel world", "leave it out")
     if given and qlog is not None:
         raise unfit("--qlog", "has no logs of a program", "leave it out")
+    if given and record:
+        fix = "leave it out; bench/programs_conform.py records programs"
+        raise unfit("--record", "is for controllers", fix)
     if controller is None and not given:
         raise typer.BadParameter("name a controller, or give --list or --program", param_hint="CC")
     name = controller or name_of(given[0].client)
+    from fullpipe import evidence
     from fullpipe.conformance import packet_logs
+    from fullpipe.conformance.conformity import Conformity
     from fullpipe.conformance.runners import world_of
     from fullpipe.runs.worlds.logs import Logs
 
@@ -157,6 +167,9 @@ def conform(
     if qlog is not None and world is not None:
         packet_logs.check(world)
     Logs.of(qlog, None)  # A folder that cannot be written into is an error now.
+    lines = evidence.folder() / "conformance.jsonl" if record else None
+    if lines is not None:
+        evidence.read(lines)  # A file that cannot be used is an error now.
     folder = folder_for(out, f"conform-{plain(name)}", wanted=not as_json)
     if folder is not None:
         refuse_others(folder.path, CONFORMITY, lambda: name)
@@ -179,6 +192,12 @@ def conform(
                 at_once=at_once,
                 watch=watch,
             )
+    if lines is not None and isinstance(found, Conformity):
+        words = [word for one in case or () for word in ("--case", one)]
+        words += [] if world == world_of(found.controller) else ["--world", found.world]
+        command = shlex.join(["fullpipe", "conform", found.controller, *words, "--record"])
+        evidence.replace(lines, found.lines(command))
+        say(f"Recorded: {lines}; `make docs` puts it into the pages")
     if as_json:
         print(found.to_json())
     else:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fullpipe.cli.options import DISAGREE, AsJson, check_folder, console, path, say
+from fullpipe.cli.options import DISAGREE, AsJson, ReplaceLarger, check_folder, console, path, say
 from fullpipe.cli.other_results import ADVICE, refuse_others
 from fullpipe.runs import limits
 
@@ -32,6 +32,7 @@ def advice(
     record: Annotated[
         bool, typer.Option("--record", help="Put the results into results/advice.jsonl of this repository.")
     ] = False,
+    replace_larger: ReplaceLarger = False,
     as_json: AsJson = False,
 ) -> None:
     """Is the advised controller the best in the kernel, too? Holds `fullpipe advise` to it on random paths.
@@ -72,7 +73,8 @@ def advice(
     with files.runs_kept(folder):
         kernel_check.write(found, folder)
         if record:
-            say(f"Recorded: {kernel_lines.record(found, seed)}; `make docs` puts it into the page")
+            recorded = kernel_lines.record(found, seed, larger=replace_larger)
+            say(f"Recorded: {recorded}; `make docs` puts it into the page")
     print(found.to_json() if as_json else found.to_markdown().rstrip())
     say(f"Tables: {folder}")
     if not found.passed:
