@@ -100,16 +100,23 @@ def test_every_table_of_the_pages_is_made(tables: ModuleType) -> None:
     assert marked == set(tables.tables(RESULTS))
 
 
-def test_the_readme_counts_cases_as_the_evidence_does(tables: ModuleType) -> None:
+def test_the_readme_counts_as_the_evidence_does(tables: ModuleType) -> None:
     quic = evidence.read(RESULTS / "conformance.jsonl")
     found = {one.controller: one for one in tables.quic_conform.conformities(quic)}
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    said = re.search(r"noq's BBRv3 passes (.+?) cases that apply to it, Quinn's BBR (.+?), ours (.+?):", text)
+    said = re.search(r"noq's BBRv3 passes (.+?) cases that apply to it, Quinn's BBR (.+?), ours (.+?)\.", text)
     assert said is not None
     names = ("noq:bbr3", "quinn:bbr", "bbr3")
     assert [one.replace("the ", "") for one in said.groups()] == [
         tables.quic_conform.passed(found[name]) for name in names
     ]
+    grids = {
+        one.line["key"]["hosts"]: [target.measured for target in one.targets[:4]]
+        for one in tables.lines.wholes(evidence.read(RESULTS / "agreement.jsonl"))
+        if one.line["key"]["grid"] == "agreement"
+    }
+    for words, hosts in (("ideal hosts", "ideal"), ("hosts that take time, as Linux's", "linux")):
+        assert f"| {words} | {' | '.join(f'{100 * one:.1f} %' for one in grids[hosts])} |" in text
 
 
 # Reading and replacing.

@@ -203,7 +203,8 @@ def _study(name: str, package: ModuleType) -> Study:
     for stem in _sorted(modules, order):
         module = importlib.import_module(f"{package.__name__}.{stem}")
         noted = notes_of.get(stem, Notes())
-        claim = replace(module.CLAIM, cause=noted.cause) if noted.cause else module.CLAIM
+        claim = module.CLAIM.completed(vars(module))
+        claim = replace(claim, cause=noted.cause) if noted.cause else claim
         here = module.__name__.startswith(f"{papers_here.__name__}.")
         found.append(Built(name, stem, About.of(module), claim, noted.changes, here))
     return Study(name, About.of(package), package.PAPER, tuple(found))
