@@ -117,6 +117,14 @@ def test_what_is_no_paper_is_an_error_at_once(paper: Path) -> None:
 
 
 @pytest.mark.usefixtures("paper")
+def test_a_claim_without_a_judge_is_an_error_at_once(paper: Path) -> None:
+    file = paper / "my_paper/fills.py"
+    file.write_text(file.read_text(encoding="utf-8").replace("def judge", "def _judge"), encoding="utf-8")
+    with pytest.raises(ValueError, match="lacks the function judge"):
+        fullpipe_studies.register("my_paper")
+
+
+@pytest.mark.usefixtures("paper")
 def test_a_paper_is_found_by_its_entry_point(monkeypatch: pytest.MonkeyPatch, paper: Path) -> None:
     monkeypatch.undo()
     monkeypatch.syspath_prepend(paper)

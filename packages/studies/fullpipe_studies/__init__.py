@@ -14,22 +14,22 @@ else:
     CLAIM = Claim(
         source="figure 8",
         says="CUBIC's throughput decreases by 10 times at 0.1 percent loss ...",
-        worlds=("sim", "kernel"),
+        worlds=("sim", "kernel"),  # ("sim",) without it
         grid=Grid(
             factors={"controller": ("bbr1", "cubic"), "loss_pct": (0.001, 0.1, 10)},
             quick={"loss_pct": (0.001, 10)},        # --quick; tiny: in the test suite
             tiny={"loss_pct": (10,)},
             document=lambda controller, loss_pct: {...},  # a scenario, as in TOML
         ),
-        measure=measure,    # Trial (a run and its factors) -> a row of plain values, or several
-        series=series,      # optional: Trial -> time series for the figure, of one run a cell
-        figure=figure,      # Data -> an altair chart
-        judge=judge,        # Data of one world -> checks
         look_at="Look for ...",
     )
 
+The rest are functions of the file, found by their names: `measure` (a run and its factors -> a row of plain
+values, or several), `figure` (the data -> an altair chart), `judge` (the data of one world -> checks) and,
+where it has them, `series` (a run -> time series for the figure), `explain` and `texts`.
+
 `claim` has these types, `take` measures that claims share, `charts` parts of figures.
-A judge compares values of runs with `within`, `more` and their kin in `checks`; the checks decide the
+A judge compares values of runs with each `Statement` of the paper (`checks`); the checks decide the
 verdict, by one rule, which `README.md` here explains. Limits are set from the paper's words before looking at
 results, and are not adjusted to fit them. A claim whose scenarios need something that is not built yet names
 it in `needs` and waits, and so does one about a controller that is not run yet (`about`). `claims.toml` has

@@ -181,7 +181,8 @@ def _study(name: str, package: ModuleType) -> Study:
     modules = [one.name for one in pkgutil.iter_modules(package.__path__) if not one.name.startswith("_")]
     for stem in _sorted(modules, order):
         module = importlib.import_module(f"{package.__name__}.{stem}")
-        found.append(Built(name, stem, About.of(module), module.CLAIM))
+        about = About.of(module)
+        found.append(Built(name, stem, about, module.CLAIM.completed(vars(module))))
     return Study(name, About.of(package), package.PAPER, tuple(found))
 
 

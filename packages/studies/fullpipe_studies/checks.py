@@ -1,6 +1,6 @@
 """Checks: one statement of a paper each, compared with our value. A claim's verdict follows from them.
 
-What to call for what:
+What to call for what; `Statement` has the same as methods, for the checks of one statement of the paper:
 
     within(what, data.values("x", ...))     a number, over seeds of one scenario
     more(what, larger, smaller)             an ordering: ratios seed by seed, their geometric mean
@@ -22,7 +22,7 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TypeAlias
+from typing import TypeAlias, TypedDict, Unpack
 
 from fullpipe.measures import statistics
 from fullpipe.measures.statistics import Estimate, Modes, estimate, geometric, median
@@ -512,6 +512,67 @@ def _by_interval(ours: Estimate, limits: Limits) -> tuple[Outcome, str]:
         return Outcome.UNDECIDED, f"no interval from {ours.count} values"
     outcome = limits.judge([ours.low, ours.high], ours.low, ours.high)
     return outcome, "the interval spans the limit" if outcome is Outcome.UNDECIDED else ""
+
+
+class Limited(TypedDict, total=False):
+    """What `within` can be asked, but for the statement and whether it is about shape."""
+
+    least: float | None
+    most: float | None
+    unit: str
+    over: Over | None
+    middle: Middle
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What the paper says, in its words or shortened; its methods compare our values with that."""
+
+    words: str
+
+    def within(self, what: str, values: Sequence[float] | float, **how: Unpack[Limited]) -> Check:
+        """A check of a number."""
+        return within(what, values, paper=self.words, **how)
+
+    def shape(self, what: str, values: Sequence[float] | float, **how: Unpack[Limited]) -> Check:
+        """A check of a direction, an ordering or a crossover by a number."""
+        return within(what, values, paper=self.words, shape=True, **how)
+
+    def both(
+        self,
+        what: str,
+        values: Sequence[float] | float,
+        *,
+        direction: float | tuple[float, float],
+        **how: Unpack[Limited],
+    ) -> tuple[Check, Check]:
+        """A check of the direction, by a weaker limit on the same side or by two, and one of the number."""
+        weaker = how.copy()
+        if isinstance(direction, tuple):
+            weaker["least"], weaker["most"] = direction
+        else:
+            lower = "least" in how
+            weaker["least"], weaker["most"] = (direction, None) if lower else (None, direction)
+        return self.shape(f"{what} (direction)", values, **weaker), self.within(what, values, **how)
+
+    def more(
+        self,
+        what: str,
+        larger: Sequence[float],
+        smaller: Sequence[float],
+        *,
+        least: float = 1.0,
+        most: float | None = None,
+        shape: bool = True,
+    ) -> Check:
+        """A check of an ordering."""
+        return more(what, larger, smaller, paper=self.words, least=least, most=most, shape=shape)
+
+    def share(
+        self, what: str, hits: Sequence[bool], *, least: float | None = None, shape: bool = False
+    ) -> Check:
+        """A check of a share of the runs."""
+        return share(what, hits, paper=self.words, least=least, shape=shape)
 
 
 def _over(*sides: Sequence[float]) -> Over:

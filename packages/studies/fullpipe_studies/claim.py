@@ -23,6 +23,7 @@ from fullpipe_studies.checks import (
     Check,
     Outcome,
     Over,
+    Statement,
     Values,
     covers,
     geometric,
@@ -38,6 +39,7 @@ from fullpipe_studies.checks import (
 __all__ = [
     "Check",
     "Over",
+    "Statement",
     "Values",
     "covers",
     "geometric",
@@ -179,6 +181,10 @@ class Data:
         """The mean of these values; without values NaN, which meets no criterion."""
         values = self.values(column, **where)
         return math.fsum(values) / len(values) if values else math.nan
+
+    def means(self, *columns: str, **where: Any) -> list[float]:
+        """The means of several columns."""
+        return [self.mean(column, **where) for column in columns]
 
     def most(self, column: str) -> float:
         """The largest value of a column of `runs`, e.g. of a factor; NaN if there is none."""
@@ -346,19 +352,31 @@ class Setups:
     seeds: int = FEWEST  # How many the other set-ups have, at most.
 
 
+_FUNCTIONS = ("measure", "figure", "judge", "series", "explain", "texts")
+
+
+def _of_its_file(*_given: Any) -> Any:
+    raise NotImplementedError("the catalogue takes this function from the claim's file")
+
+
 @dataclass(frozen=True)
 class Claim:
-    """A claim of a paper. Its file's docstring is its title, question, method and prediction."""
+    """A claim of a paper. Its file's docstring is its title, question, method and prediction.
+
+    `measure`, `figure` and `judge`, and where it has them `series`, `explain` and `texts`, are the functions
+    with these names in its file, unless they are given here.
+    """
 
     source: str  # Where in the paper, e.g. "figure 8".
     says: str  # In the paper's words, possibly shortened.
-    # Where its scenarios were made for; another world in virtual time runs them if it is asked to.
-    worlds: tuple[str, ...]
     grid: Grid
-    measure: Callable[[Trial], Row | Sequence[Row]]
-    figure: Callable[[Data], alt.TopLevelMixin]
-    judge: Callable[[Data], Sequence[Check]]
     look_at: str  # What to look for in the figure.
+    # Where its scenarios were made for; another world in virtual time runs them if it is asked to.
+    worlds: tuple[str, ...] = ("sim",)
+    measure: Callable[[Trial], Row | Sequence[Row]] = _of_its_file
+    figure: Callable[[Data], alt.TopLevelMixin] = _of_its_file
+    judge: Callable[[Data], Sequence[Check]] = _of_its_file
+    # What the figure shows of one run over time.
     series: Callable[[Trial], pl.DataFrame] | None = None
     needs: str | None = None  # A feature that is not built yet, without which its scenarios may be rejected.
     # Modules that only this claim imports, and how to install each.
@@ -378,6 +396,14 @@ class Claim:
     quick_seeds: int = 3  # and in short forms.
     # Seconds on two cores in these forms, for claims where computing the estimate would take long.
     takes_s: Mapping[Size, float] = field(default_factory=dict)
+
+    def completed(self, functions: Mapping[str, Any]) -> "Claim":
+        """The claim with the functions of its file, by name, for those that it does not name itself."""
+        absent = [name for name in _FUNCTIONS if getattr(self, name) in (None, _of_its_file)]
+        made = replace(self, **{name: functions[name] for name in absent if name in functions})
+        if lacking := [name for name in absent if getattr(made, name) is _of_its_file]:
+            raise ValueError(f"the file of a claim lacks the function {joined(lacking)}")
+        return made
 
     @property
     def not_installed(self) -> dict[str, str]:

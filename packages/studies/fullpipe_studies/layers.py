@@ -13,9 +13,9 @@ from fullpipe_studies.claim import Data
 _WIDTH, _HEIGHT = 300, 180
 
 
-def level(y: float) -> Any:
-    """A dashed line across."""
-    data = alt.InlineData(values=[{"y": y}])
+def level(*ys: float) -> Any:
+    """Dashed lines across."""
+    data = alt.InlineData(values=[{"y": y} for y in ys])
     return alt.Chart(data).mark_rule(strokeDash=[4, 3], color=theme.QUIET).encode(y="y:Q")
 
 
