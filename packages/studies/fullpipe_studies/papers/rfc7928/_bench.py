@@ -14,7 +14,7 @@ import polars as pl
 
 from fullpipe.report.figures import theme
 from fullpipe_studies import charts, take
-from fullpipe_studies.claim import Check, Data, Row, Trial, Values, more, within
+from fullpipe_studies.claim import Check, Data, Row, Statement, Trial, Values
 
 FIFO = "fifo"
 # The disciplines with their defaults, as a scenario has them. Without ECN a step marks nothing, so it drops.
@@ -36,7 +36,7 @@ SEEDS, QUICK_SEEDS = 30, 4
 AFTER_S = 10.0
 # What "loses little goodput" means: at least this share of the FIFO's.
 LITTLE_PCT = 90.0
-BETTER = "better than drop-tail (i.e., without AQM and with a BDP-sized buffer)"
+BETTER = Statement("better than drop-tail (i.e., without AQM and with a BDP-sized buffer)")
 
 COLOUR = {
     FIFO: theme.QUIET,
@@ -132,8 +132,34 @@ def cdf(trial: Trial) -> pl.DataFrame:
 
 def shares(data: Data, column: str, name: str, **where: Any) -> Values:
     """A column with that discipline in percent of the FIFO's, seed by seed."""
-    own, plain = (data.values(column, discipline=one, **where) for one in (name, FIFO))
-    return own.over(plain, 100)
+    ours, plain = (data.values(column, discipline=one, **where) for one in (name, FIFO))
+    return ours.over(plain, 100)
+
+
+def less(
+    data: Data,
+    what: str,
+    column: str,
+    name: str,
+    where: str = "",
+    *,
+    statement: Statement = BETTER,
+    least: float = 1.0,
+    shape: bool = True,
+    **factors: Any,
+) -> Check:
+    """A check that a discipline has less of something than the FIFO; `where` is the end of its words."""
+    plain, ours = (data.values(column, discipline=one, **factors) for one in (FIFO, name))
+    words = f"FIFO's {what} divided by that of {name}{where}"
+    return statement.more(words, plain, ours, least=least, shape=shape)
+
+
+def kept(
+    data: Data, name: str, where: str, *, what: str = "goodput", statement: Statement = BETTER, **factors: Any
+) -> Check:
+    """A check that a discipline has nearly the FIFO's goodput."""
+    shown = shares(data, "goodput_mbps", name, **factors)
+    return statement.within(f"{name}: {what}{where}", shown, least=LITTLE_PCT, unit="% of FIFO's")
 
 
 def better(
@@ -142,17 +168,8 @@ def better(
     """Checks that each discipline has less delay than the FIFO, and little less goodput."""
     checks = []
     for name in MANAGED:
-        plain, own = (data.values(delay, discipline=one, **where) for one in (FIFO, name))
-        checks += [
-            more(f"FIFO's delay divided by that of {name}, {said}", plain, own, paper=BETTER, least=times),
-            within(
-                f"{name}: goodput, {said}",
-                shares(data, "goodput_mbps", name, **where),
-                paper=BETTER,
-                least=LITTLE_PCT,
-                unit="% of FIFO's",
-            ),
-        ]
+        checks.append(less(data, "delay", delay, name, f", {said}", least=times, **where))
+        checks.append(kept(data, name, f", {said}", **where))
     return checks
 
 
@@ -238,6 +255,19 @@ def averages(frame: pl.DataFrame, factor: str, column: str, x: alt.X, y: alt.Y, 
     )
     base = alt.Chart(charts.values(found)).encode(x=x, y=y, color=colour())
     return titled(base.mark_line(strokeWidth=1.4) + base.mark_point(filled=True, size=32, opacity=1), title)
+
+
+def boxes(frame: pl.DataFrame, column: str, y: str, title: str, scale: Any = alt.Undefined) -> Any:
+    """The runs of each discipline as a box."""
+    there = alt.Chart(charts.values(frame)).mark_boxplot(size=14)
+    return titled(
+        there.encode(
+            x=alt.X("discipline:N", sort=list(DISCIPLINES), title=None),
+            y=alt.Y(f"{column}:Q", title=y, scale=scale),
+            color=colour(),
+        ),
+        title,
+    )
 
 
 def titled(chart: Any, title: str) -> Any:

@@ -16,7 +16,7 @@ import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, take
-from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, more, own, within
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, own
 from fullpipe_studies.papers.rfc7928 import _bench
 
 # The cases of figure 2: video, bulk.
@@ -46,7 +46,7 @@ def _document(discipline: str, case: str, objects: int) -> dict[str, Any]:
     return _bench.document(flows, discipline, 90 if objects == _OBJECTS else 12, interval_ms=50)
 
 
-def _measure(trial: Trial) -> Row:
+def measure(trial: Trial) -> Row:
     done = [one["completion_ms"] for one in trial.run.summary["flows"] if one["label"].startswith("web")]
     whole = all(one is not None for one in done)
     return {
@@ -56,16 +56,13 @@ def _measure(trial: Trial) -> Row:
     }
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
         made = []
         for case, (video, bulk) in _CASES.items():
             frame = part.runs.filter((pl.col("case") == case) & pl.col("page_s").is_not_null())
-            x = alt.X("discipline:N", sort=list(_bench.DISCIPLINES), title=None)
-            y = alt.Y("page_s:Q", title="time of the web, s", scale=alt.Scale(zero=False))
             what = f"{case}: web, CBR{', video' if video else ''}{', bulk' if bulk else ''}"
-            boxes = alt.Chart(charts.values(frame)).mark_boxplot(size=14)
-            made.append(_bench.titled(boxes.encode(x=x, y=y, color=_bench.colour()), what))
+            made.append(_bench.boxes(frame, "page_s", "time of the web, s", what, alt.Scale(zero=False)))
         return _bench.panels(*made)
 
     return charts.worlds(
@@ -73,31 +70,24 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     )
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     checks = []
     for case, (_, bulk) in _CASES.items():
         for name in _bench.MANAGED:
-            plain, own = (data.values("page_s", discipline=one, case=case) for one in (_bench.FIFO, name))
             if bulk:
                 checks.append(
-                    more(
-                        f"FIFO's time of the web divided by that of {name}, case {case}",
-                        plain,
-                        own,
-                        paper=_bench.BETTER,
-                    )
+                    _bench.less(data, "time of the web", "page_s", name, f", case {case}", case=case)
                 )
             else:
                 checks.append(
-                    within(
+                    Statement("balancing both aspects").within(
                         f"{name}: time of the web, case {case}",
                         [one for one in _bench.shares(data, "page_s", name, case=case) if one > 0],
-                        paper="balancing both aspects",
                         most=110,
                         unit="% of FIFO's",
                     )
                 )
-    return checks
+    return own(*checks)
 
 
 CLAIM = Claim(
@@ -105,7 +95,6 @@ CLAIM = Claim(
     says="An AQM scheme ought to bring bursts under control by balancing both aspects -- (1) queuing delay "
     "spikes are "
     "minimized and (2) performance penalties for ongoing flows in terms of packet drops are minimized.",
-    worlds=("sim",),
     grid=Grid(
         factors={
             "discipline": _bench.DISCIPLINES,
@@ -115,9 +104,6 @@ CLAIM = Claim(
         tiny={"objects": (2,)},
         document=_document,
     ),
-    measure=_measure,
-    figure=_figure,
-    judge=lambda data: own(*_judge(data)),
     look_at="Which boxes are above the FIFO's in cases I and III, and which below in II and IV?",
     seeds=_bench.SEEDS,
     quick_seeds=_bench.QUICK_SEEDS,

@@ -16,11 +16,12 @@ import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, take
-from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, more, own, within
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, own
 from fullpipe_studies.papers.rfc7928 import _bench
 
 _FAST, _SLOW = 100, 10
 _LONG_S, _SHORT_S = 20.0, 0.1
+_COMPARED = Statement("the tester must compare its performance with those of drop-tail")
 # Their thresholds do not follow the rate.
 _BY_LENGTH = ("red", "step")
 
@@ -35,7 +36,7 @@ def _document(discipline: str, phase_s: float, seconds: int) -> dict[str, Any]:
     return _bench.document(flows, discipline, seconds, rate_mbps=_FAST, changes=changes, interval_ms=50)
 
 
-def _measure(trial: Trial) -> Row:
+def measure(trial: Trial) -> Row:
     phase_s = trial.factors["phase_s"]
     begin = phase_s if phase_s >= 1 else _bench.steady(trial)
     frame = take.link(trial.run, after_s=begin)
@@ -47,14 +48,14 @@ def _measure(trial: Trial) -> Row:
     }
 
 
-def _series(trial: Trial) -> pl.DataFrame:
+def series(trial: Trial) -> pl.DataFrame:
     step = 0.5
     bins = ((pl.col("time_s") / step).floor() * step).alias("bin")
     frame = take.link(trial.run).group_by(bins, maintain_order=True).agg(pl.col("queue_delay_ms").mean())
     return frame.rename({"bin": "time_s", "queue_delay_ms": "queue_ms"})
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
         x = alt.X("time_s:Q", title="time, s")
         y = alt.Y("queue_ms:Q", title="delay of the queue, ms (1 and above)", scale=alt.Scale(type="log"))
@@ -72,40 +73,23 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     return charts.worlds(data, panel, "A capacity that varies", "two NewReno flows, 100 ms")
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     checks = []
     for phase_s, what in ((_LONG_S, "slow phases of 20 s"), (_SHORT_S, "phases of 100 ms")):
         for name in _bench.MANAGED:
-            plain, own = (
-                data.values("slow_ms", discipline=one, phase_s=phase_s) for one in (_bench.FIFO, name)
-            )
             least = 2 if phase_s == _LONG_S and name not in _BY_LENGTH else 1
-            checks.append(
-                more(
-                    f"FIFO's delay divided by that of {name}, {what}",
-                    plain,
-                    own,
-                    paper="the tester must compare its performance with those of drop-tail",
-                    least=least,
-                )
-            )
-            checks.append(
-                within(
-                    f"{name}: goodput, {what}",
-                    _bench.shares(data, "goodput_mbps", name, phase_s=phase_s),
-                    paper="the tester must compare its performance with those of drop-tail",
-                    least=_bench.LITTLE_PCT,
-                    unit="% of FIFO's",
-                )
-            )
-    return checks
+            of: dict[str, Any] = {"statement": _COMPARED, "phase_s": phase_s}
+            checks += [
+                _bench.less(data, "delay", "slow_ms", name, f", {what}", least=least, **of),
+                _bench.kept(data, name, f", {what}", **of),
+            ]
+    return own(*checks)
 
 
 CLAIM = Claim(
     source="section 8.2.6",
     says="This scenario can be used to help characterize how the AQM behaves and adapts to bandwidth "
     "changes.",
-    worlds=("sim",),
     grid=Grid(
         factors={
             "discipline": _bench.DISCIPLINES,
@@ -116,11 +100,6 @@ CLAIM = Claim(
         tiny={"seconds": (22,)},
         document=_document,
     ),
-    measure=_measure,
-    series=_series,
-    figure=_figure,
-    judge=lambda data: own(*_judge(data)),
     look_at="How high is the peak after each fall of the rate, and who drains it within the phase?",
     seeds=_bench.SEEDS,
-    quick_seeds=3,
 )

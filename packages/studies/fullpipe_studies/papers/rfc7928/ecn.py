@@ -14,7 +14,7 @@ import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts
-from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, more, own, within
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Statement, own
 from fullpipe_studies.papers.rfc7928 import _bench, _fair
 
 _OFF, _ON = "off", "on"
@@ -24,11 +24,10 @@ def _document(discipline: str, ecn: str, rtt_ms: int, seconds: int) -> dict[str,
     return _fair.document(discipline, rtt_ms, seconds, ecn=ecn == _ON)
 
 
-def _measure(trial: Trial) -> Row:
-    return _fair.measure(trial)
+measure = _fair.measure
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
         x = alt.X("ecn:N", title=None, sort=[_OFF, _ON])
         base = alt.Chart(charts.values(part.runs)).encode(x=x, color=_bench.colour())
@@ -46,30 +45,22 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     )
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     checks = []
     for name in _bench.MANAGED:
         off, on = (data.each_seed(_retransmits, discipline=name, ecn=ecn) for ecn in (_OFF, _ON))
         checks.append(
-            more(
-                f"{name}: retransmissions without ECN divided by those with it",
-                off,
-                on,
-                paper="marking packets instead of dropping them reduces the number of packet retransmissions",
-                least=10,
-            )
+            Statement(
+                "marking packets instead of dropping them reduces the number of packet retransmissions"
+            ).more(f"{name}: retransmissions without ECN divided by those with it", off, on, least=10)
         )
         without, with_ = (data.values("goodput_mbps", discipline=name, ecn=ecn) for ecn in (_OFF, _ON))
         checks.append(
-            within(
-                f"{name}: goodput with ECN",
-                with_.over(without, 100),
-                paper="marking packets instead of dropping them ... increases goodput",
-                least=98,
-                unit="% of that without",
+            Statement("marking packets instead of dropping them ... increases goodput").within(
+                f"{name}: goodput with ECN", with_.over(without, 100), least=98, unit="% of that without"
             )
         )
-    return checks
+    return own(*checks)
 
 
 def _retransmits(runs: pl.DataFrame) -> float:
@@ -82,7 +73,6 @@ CLAIM = Claim(
     source="sections 4.5 and 2.5",
     says="Marking packets instead of dropping them reduces the number of packet retransmissions and "
     "increases goodput.",
-    worlds=("sim",),
     grid=Grid(
         factors={
             "discipline": _bench.MANAGED,
@@ -94,9 +84,6 @@ CLAIM = Claim(
         tiny={"rtt_ms": (20,), "seconds": (6,)},
         document=_document,
     ),
-    measure=_measure,
-    figure=_figure,
-    judge=lambda data: own(*_judge(data)),
     look_at="Do retransmissions fall to about zero, and does any goodput fall?",
     seeds=_bench.SEEDS,
     quick_seeds=_bench.QUICK_SEEDS,

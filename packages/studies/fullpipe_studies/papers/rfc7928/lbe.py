@@ -12,7 +12,7 @@ from typing import Any
 import altair as alt
 
 from fullpipe_studies import charts
-from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, more, own, within
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, own
 from fullpipe_studies.papers.rfc7928 import _bench
 
 _QUARTER = 0.25
@@ -23,7 +23,7 @@ def _document(discipline: str, seconds: int) -> dict[str, Any]:
     return _bench.document(flows, discipline, seconds)
 
 
-def _measure(trial: Trial) -> Row:
+def measure(trial: Trial) -> Row:
     reno, vegas = (_bench.point(trial, name) for name in ("reno", "vegas"))
     own, other = vegas["goodput_mbps"], reno["goodput_mbps"]
     both = own + other if own is not None and other is not None else 0
@@ -36,7 +36,7 @@ def _measure(trial: Trial) -> Row:
     }
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
         return _bench.panels(
             _bench.ellipses(part.runs, "NewReno"),
@@ -47,41 +47,32 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     return charts.worlds(data, panel, "NewReno beside Vegas", subtitle)
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     plain = data.values("share", discipline=_bench.FIFO)
     found = [
-        within(
-            "Vegas's share with a FIFO",
-            [one for one in plain if one > 0],
-            paper="results in smaller bandwidth and/or delay impact on standard TCP than standard TCP itself",
-            most=_QUARTER,
-            shape=True,
-        )
+        Statement(
+            "results in smaller bandwidth and/or delay impact on standard TCP than standard TCP itself"
+        ).shape("Vegas's share with a FIFO", [one for one in plain if one > 0], most=_QUARTER)
     ]
     found += [
-        more(
+        Statement("potential fateful interactions when AQM and LBE techniques are combined").more(
             f"Vegas's share with {name} divided by that with a FIFO",
             data.values("share", discipline=name),
             plain,
-            paper="potential fateful interactions when AQM and LBE techniques are combined",
         )
         for name in _bench.MANAGED
     ]
-    return found
+    return own(*found)
 
 
 CLAIM = Claim(
     source="section 5.4",
     says="There are potential fateful interactions when AQM and LBE techniques are combined.",
-    worlds=("sim",),
     grid=Grid(
         factors={"discipline": _bench.DISCIPLINES, "seconds": (60,)},
         tiny={"seconds": (6,)},
         document=_document,
     ),
-    measure=_measure,
-    figure=_figure,
-    judge=lambda data: own(*_judge(data)),
     look_at="With which disciplines does Vegas get about as much as NewReno?",
     seeds=_bench.SEEDS,
     quick_seeds=_bench.QUICK_SEEDS,

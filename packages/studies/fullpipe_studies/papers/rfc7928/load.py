@@ -13,7 +13,7 @@ import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, take
-from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, geometric, own, within
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, geometric, own
 from fullpipe_studies.papers.rfc7928 import _bench
 
 # The sum of BDP and buffer in packets, and the factors of sections 8.2.2 to 8.2.4.
@@ -28,7 +28,7 @@ def _document(discipline: str, level: str, seconds: int) -> dict[str, Any]:
     return _bench.document(flows, discipline, seconds, interval_ms=50)
 
 
-def _measure(trial: Trial) -> Row:
+def measure(trial: Trial) -> Row:
     return {
         **_bench.point(trial, "flow"),
         **_bench.waits(trial),
@@ -36,7 +36,7 @@ def _measure(trial: Trial) -> Row:
     }
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
         x = alt.X("flows:Q", title="flows")
         y = alt.Y("queue_ms:Q", title="delay of the queue, ms")
@@ -51,21 +51,20 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     return charts.worlds(data, panel, "Mild, medium and heavy congestion", subtitle)
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     checks = [check for level in FLOWS for check in _bench.better(data, level, level=level)]
     for name in _bench.MANAGED:
         mild, heavy = (data.values("delay_ms", discipline=name, level=level) for level in ("mild", "heavy"))
         checks.append(
-            within(
+            Statement("the AQM needs to remain stable under these conditions").within(
                 f"{name}: delay under heavy congestion divided by that under mild",
                 heavy.over(mild),
                 middle=geometric,
-                paper="the AQM needs to remain stable under these conditions",
                 most=2,
                 unit="times",
             )
         )
-    return checks
+    return own(*checks)
 
 
 CLAIM = Claim(
@@ -73,7 +72,6 @@ CLAIM = Claim(
     says="Since operating conditions can vary often, the AQM needs to remain stable under these conditions "
     "without the "
     "need for additional external tuning.",
-    worlds=("sim",),
     grid=Grid(
         factors={
             "discipline": _bench.DISCIPLINES,
@@ -84,9 +82,6 @@ CLAIM = Claim(
         tiny={"seconds": (5,)},
         document=_document,
     ),
-    measure=_measure,
-    figure=_figure,
-    judge=lambda data: own(*_judge(data)),
     look_at="Whose curve stays flat with more flows? Whose ellipses rise or fall with the level?",
     seeds=_bench.SEEDS,
     quick_seeds=_bench.QUICK_SEEDS,

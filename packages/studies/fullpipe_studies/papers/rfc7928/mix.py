@@ -14,10 +14,9 @@ which hid what the call waits in the queue. The limits are as they were.
 from typing import Any
 
 import altair as alt
-import polars as pl
 
 from fullpipe_studies import charts
-from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, more, own, within
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, own
 from fullpipe_studies.papers.rfc7928 import _bench
 
 _WEB, _OBJECTS, _BULK = 6, 30, 5
@@ -37,7 +36,7 @@ def _document(discipline: str, seconds: int) -> dict[str, Any]:
     return _bench.document(flows, discipline, seconds, interval_ms=50)
 
 
-def _measure(trial: Trial) -> Row:
+def measure(trial: Trial) -> Row:
     flows = trial.run.summary["flows"]
     done = [one["completion_ms"] for one in flows if one["label"].startswith("web")]
     bulk = _bench.point(trial, "bulk")
@@ -49,15 +48,11 @@ def _measure(trial: Trial) -> Row:
     }
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
-        x = alt.X("discipline:N", sort=list(_bench.DISCIPLINES), title=None)
         made = [_bench.ellipses(part.runs, "bulk: five NewReno flows together")]
         for column, title in (("call_ms", "call: delay, ms"), ("web_s", "web: time, s")):
-            frame = part.runs.filter(pl.col(column).is_not_null())
-            boxes = alt.Chart(charts.values(frame)).mark_boxplot(size=14)
-            y = alt.Y(f"{column}:Q", title=title)
-            made.append(_bench.titled(boxes.encode(x=x, y=y, color=_bench.colour()), title))
+            made.append(_bench.boxes(part.runs.drop_nulls(column), column, title, title))
         return _bench.panels(*made)
 
     subtitle = (
@@ -66,23 +61,18 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     return charts.worlds(data, panel, "A mix of traffic", subtitle)
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     checks = []
     for name in _bench.MANAGED:
         for column, what in (("call_ms", "delay of the call"), ("web_s", "time of the web")):
-            plain, own = (data.values(column, discipline=one) for one in (_bench.FIFO, name))
-            checks.append(more(f"FIFO's {what} divided by that of {name}", plain, own, paper=_bench.BETTER))
-    own = data.values("call_ms", discipline="fq_codel")
+            checks.append(_bench.less(data, what, column, name))
+    ours = data.values("call_ms", discipline="fq_codel")
     checks.append(
-        within(
-            "fq_codel: delay of the call",
-            own if min(own, default=0) > 0 else [],
-            paper="nothing",
-            most=10,
-            unit="ms",
+        Statement("nothing").within(
+            "fq_codel: delay of the call", ours if min(ours, default=0) > 0 else [], most=10, unit="ms"
         )
     )
-    return checks
+    return own(*checks)
 
 
 CLAIM = Claim(
@@ -90,15 +80,11 @@ CLAIM = Claim(
     says="This scenario can be used to evaluate how an AQM scheme reacts to a traffic mix consisting of "
     "different "
     "applications.",
-    worlds=("sim",),
     grid=Grid(
         factors={"discipline": _bench.DISCIPLINES, "seconds": (60,)},
         tiny={"seconds": (8,)},
         document=_document,
     ),
-    measure=_measure,
-    figure=_figure,
-    judge=lambda data: own(*_judge(data)),
     look_at="Which disciplines keep the call's delay low, and at what cost to the bulk flows?",
     seeds=_bench.SEEDS,
     quick_seeds=_bench.QUICK_SEEDS,

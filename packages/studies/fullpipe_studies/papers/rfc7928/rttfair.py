@@ -12,7 +12,7 @@ from typing import Any
 import altair as alt
 
 from fullpipe_studies import charts
-from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, own, within
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Statement, own
 from fullpipe_studies.papers.rfc7928 import _bench, _fair
 
 _EVEN = (2 / 3, 3 / 2)
@@ -22,11 +22,10 @@ def _document(discipline: str, rtt_ms: int, seconds: int) -> dict[str, Any]:
     return _fair.document(discipline, rtt_ms, seconds, ecn=False)
 
 
-def _measure(trial: Trial) -> Row:
-    return _fair.measure(trial)
+measure = _fair.measure
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
         x = alt.X("rtt_ms:Q", title="RTT of category II, ms", scale=alt.Scale(type="log", domain=[5, 600]))
         y = alt.Y("goodput_mbps:Q", title="goodput of both, Mbit/s", scale=alt.Scale(zero=False))
@@ -38,12 +37,11 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     return charts.worlds(data, panel, "Fairness between round-trip times", "10 Mbit/s; category I has 100 ms")
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     checks = [
-        within(
+        Statement("may cause unfairness between the flows, even if the RTTs are identical").within(
             f"{name}: ratio of the goodputs, equal RTTs",
             data.values("ratio", discipline=name, rtt_ms=_fair.EQUAL),
-            paper="may cause unfairness between the flows, even if the RTTs are identical",
             least=0.8,
             most=1.25,
         )
@@ -51,32 +49,27 @@ def _judge(data: Data) -> list[Check]:
     ]
     least, most = _EVEN
     checks += [
-        within(
+        Statement("may potentially improve the RTT fairness").shape(
             f"fq_codel: ratio of the goodputs, {rtt} ms to {_fair.EQUAL} ms",
             data.values("ratio", discipline="fq_codel", rtt_ms=rtt),
-            paper="may potentially improve the RTT fairness",
             least=least,
             most=most,
-            shape=True,
         )
         for rtt in (20, 50, 200)
     ]
     checks.append(
-        within(
+        Statement("a flow traversing on a shorter RTT path may react faster to congestion").shape(
             f"fifo: ratio of the goodputs, 20 ms to {_fair.EQUAL} ms",
             data.values("ratio", discipline=_bench.FIFO, rtt_ms=20),
-            paper="a flow traversing on a shorter RTT path may react faster to congestion",
             least=most,
-            shape=True,
         )
     )
-    return checks
+    return own(*checks)
 
 
 CLAIM = Claim(
     source="section 6",
     says="The introduction of AQM schemes may potentially improve the RTT fairness.",
-    worlds=("sim",),
     grid=Grid(
         factors={
             "discipline": _bench.DISCIPLINES,
@@ -87,9 +80,6 @@ CLAIM = Claim(
         tiny={"rtt_ms": (20, _fair.EQUAL), "seconds": (6,)},
         document=_document,
     ),
-    measure=_measure,
-    figure=_figure,
-    judge=lambda data: own(*_judge(data)),
     look_at="Which curve is the flattest? Where do they cross 1?",
     seeds=_bench.SEEDS,
     quick_seeds=_bench.QUICK_SEEDS,

@@ -15,7 +15,7 @@ import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts
-from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, more, own, within
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, own
 from fullpipe_studies.papers.rfc7928 import _bench
 
 _ALONE, _MIXED = "alone", "mixed"
@@ -32,14 +32,14 @@ def _document(discipline: str, scenario: str, seconds: int) -> dict[str, Any]:
     return _bench.document(flows, discipline, seconds)
 
 
-def _measure(trial: Trial) -> Row:
+def measure(trial: Trial) -> Row:
     row = {"deaf_mbps": _bench.point(trial, "deaf")["goodput_mbps"], **_bench.waits(trial)}
     if trial.factors["scenario"] == _MIXED:
         row |= _bench.point(trial, "reno")
     return {"goodput_mbps": None, "delay_ms": None, **row}
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
         alone, mixed = (part.runs.filter(pl.col("scenario") == one) for one in (_ALONE, _MIXED))
         return _bench.panels(
@@ -53,37 +53,31 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     )
 
 
-def _judge(data: Data) -> list[Check]:
-    checks = []
-    for scenario in (_ALONE, _MIXED):
-        for name in _bench.MANAGED:
-            plain, own = (
-                data.values("queue_ms", discipline=one, scenario=scenario) for one in (_bench.FIFO, name)
-            )
-            checks.append(
-                more(f"FIFO's delay divided by that of {name}, {scenario}", plain, own, paper=_bench.BETTER)
-            )
+def judge(data: Data) -> list[Check]:
+    checks = [
+        _bench.less(data, "delay", "queue_ms", name, f", {scenario}", scenario=scenario)
+        for scenario in (_ALONE, _MIXED)
+        for name in _bench.MANAGED
+    ]
     for name in _bench.DISCIPLINES:
         fair = name == "fq_codel"
-        own = data.values("goodput_mbps", discipline=name, scenario=_MIXED)
+        ours = data.values("goodput_mbps", discipline=name, scenario=_MIXED)
         checks.append(
-            within(
+            Statement("keep the responsive fraction under control").within(
                 f"{name}: goodput of NewReno beside the unresponsive flow",
-                own if min(own, default=0) > 0 else [],
-                paper="keep the responsive fraction under control",
+                ours if min(ours, default=0) > 0 else [],
                 unit="Mbit/s",
                 least=_HALF_MBPS if fair else None,
                 most=None if fair else _HALF_MBPS,
             )
         )
-    return checks
+    return own(*checks)
 
 
 CLAIM = Claim(
     source="section 5.3",
     says="The first scenario can be used to evaluate queue build up. ... The second scenario can be used to "
     "evaluate if the AQM scheme is able to keep the responsive fraction under control.",
-    worlds=("sim",),
     grid=Grid(
         factors={
             "discipline": _bench.DISCIPLINES,
@@ -94,9 +88,6 @@ CLAIM = Claim(
         tiny={"seconds": (6,)},
         document=_document,
     ),
-    measure=_measure,
-    figure=_figure,
-    judge=lambda data: own(*_judge(data)),
     look_at="Which disciplines hold the delay against a sender that does not listen, and which leave "
     "NewReno a share?",
     seeds=_bench.SEEDS,

@@ -12,7 +12,7 @@ import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, take
-from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, more, own
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, own
 from fullpipe_studies.papers.rfc7928 import _bench, load
 
 _LEVELS = tuple(load.FLOWS)
@@ -50,7 +50,7 @@ def _phases(trial: Trial) -> pl.DataFrame:
     return frame.with_columns(number.replace_strict(dict(enumerate(_LEVELS)), default=None).alias("level"))
 
 
-def _measure(trial: Trial) -> Row:
+def measure(trial: Trial) -> Row:
     frame = _phases(trial)
     row: Row = {}
     for level in _LEVELS:
@@ -60,13 +60,13 @@ def _measure(trial: Trial) -> Row:
     return row
 
 
-def _series(trial: Trial) -> pl.DataFrame:
+def series(trial: Trial) -> pl.DataFrame:
     second = pl.col("time_s").floor().alias("second")
     frame = take.link(trial.run).group_by(second, maintain_order=True).agg(pl.col("queue_delay_ms").mean())
     return frame.rename({"second": "time_s", "queue_delay_ms": "queue_ms"})
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
         x = alt.X("time_s:Q", title="time, s")
         y = alt.Y("queue_ms:Q", title="delay of the queue, ms")
@@ -76,22 +76,16 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     return charts.worlds(data, panel, "Congestion that comes and goes", subtitle)
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     checks = []
     for level in _LEVELS:
         for name in _bench.MANAGED:
-            for column, what in ((f"{level}_ms", "delay"), (f"{level}_p95_ms", "95th percentile")):
-                plain, own = (data.values(column, discipline=one) for one in (_bench.FIFO, name))
-                checks.append(
-                    more(
-                        f"FIFO's {what} divided by that of {name}, {level}",
-                        plain,
-                        own,
-                        paper=_bench.BETTER,
-                        shape=what == "delay",
-                    )
-                )
-    return checks
+            where = f", {level}"
+            checks += [
+                _bench.less(data, "delay", f"{level}_ms", name, where),
+                _bench.less(data, "95th percentile", f"{level}_p95_ms", name, where, shape=False),
+            ]
+    return own(*checks)
 
 
 CLAIM = Claim(
@@ -99,17 +93,12 @@ CLAIM = Claim(
     says="This scenario can be used to evaluate how an AQM scheme reacts to incoming traffic resulting in "
     "various "
     "levels of congestion during the experiment.",
-    worlds=("sim",),
     grid=Grid(
         factors={"discipline": _bench.DISCIPLINES, "phase_s": (20,)},
         quick={"phase_s": (10,)},
         tiny={"phase_s": (2,)},
         document=_document,
     ),
-    measure=_measure,
-    series=_series,
-    figure=_figure,
-    judge=lambda data: own(*_judge(data)),
     look_at="How high are the peaks where flows begin (each 20 s), and how long do they last?",
     seeds=_bench.SEEDS,
     quick_seeds=_bench.QUICK_SEEDS,

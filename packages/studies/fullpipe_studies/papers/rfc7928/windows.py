@@ -17,7 +17,7 @@ import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, take
-from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, more, own, within
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, own
 from fullpipe_studies.papers.rfc7928 import _bench
 
 _SMALL, _LARGE = 20, 80
@@ -42,61 +42,43 @@ def _document(discipline: str, packets: int, seconds: int) -> dict[str, Any]:
     return _bench.document(flows, discipline, seconds)
 
 
-def _measure(trial: Trial) -> Row:
+def measure(trial: Trial) -> Row:
     short = take.flow(trial.run, "short")
     return {**_bench.point(trial, "long"), "completion_ms": short["completion_ms"]}
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
         made = []
         for packets in sorted(set(part.runs["packets"].to_list())):
             frame = part.runs.filter(pl.col("packets") == packets)
-            bars = alt.Chart(charts.values(frame)).mark_boxplot(size=14)
-            x = alt.X("discipline:N", sort=list(_bench.DISCIPLINES), title=None)
-            y = alt.Y("completion_ms:Q", title="completion time, ms")
-            encoded = bars.encode(x=x, y=y, color=_bench.colour())
-            made.append(_bench.titled(encoded, f"{packets} packets"))
+            title = f"{packets} packets"
+            made.append(_bench.boxes(frame, "completion_ms", "completion time, ms", title))
         return _bench.panels(*made)
 
     return charts.worlds(data, panel, "A short flow beside a long one", "10 Mbit/s, 100 ms, NewReno")
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     checks = []
     for packets in (_SMALL, _LARGE):
         for name in _bench.MANAGED:
-            plain, own = (
-                data.values("completion_ms", discipline=one, packets=packets) for one in (_bench.FIFO, name)
-            )
-            checks.append(
-                more(
-                    f"FIFO's completion time divided by that of {name}, {packets} packets",
-                    plain,
-                    own,
-                    paper=_bench.BETTER,
-                )
-            )
+            where = f", {packets} packets"
+            checks.append(_bench.less(data, "completion time", "completion_ms", name, where, packets=packets))
             if name != "fq_codel":
                 checks.append(
-                    more(
+                    Statement("nothing").more(
                         f"completion time of {name} divided by that of fq_codel, {packets} packets",
-                        own,
-                        data.values("completion_ms", discipline="fq_codel", packets=packets),
-                        paper="nothing",
+                        *(
+                            data.values("completion_ms", discipline=one, packets=packets)
+                            for one in (name, "fq_codel")
+                        ),
                         shape=False,
                     )
                 )
-            checks.append(
-                within(
-                    f"{name}: goodput of the long flow, {packets} packets",
-                    _bench.shares(data, "goodput_mbps", name, packets=packets),
-                    paper=_bench.BETTER,
-                    least=_bench.LITTLE_PCT,
-                    unit="% of FIFO's",
-                )
-            )
-    return checks
+            what = "goodput of the long flow"
+            checks.append(_bench.kept(data, name, where, what=what, packets=packets))
+    return own(*checks)
 
 
 CLAIM = Claim(
@@ -104,7 +86,6 @@ CLAIM = Claim(
     says="This scenario can be used to evaluate how an AQM scheme adapts to a traffic mix consisting of "
     "TCP flows "
     "with different values of the IW.",
-    worlds=("sim",),
     grid=Grid(
         factors={
             "discipline": _bench.DISCIPLINES,
@@ -114,9 +95,6 @@ CLAIM = Claim(
         tiny={"seconds": (8,)},
         document=_document,
     ),
-    measure=_measure,
-    figure=_figure,
-    judge=lambda data: own(*_judge(data)),
     look_at="Which boxes are below the FIFO's? A box with a high end has transfers that lost their last "
     "packets.",
     seeds=_bench.SEEDS,
