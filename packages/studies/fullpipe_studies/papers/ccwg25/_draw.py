@@ -6,18 +6,11 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from fullpipe.report.figures import theme
-from fullpipe_studies import charts
+from fullpipe_studies import charts, layers
 from fullpipe_studies.claim import Data
 
 # Two side by side are readable on a page.
 _PANEL_WIDTH, _PANEL_HEIGHT = 225, 150
-
-
-def rule(y: float) -> Any:
-    """A dashed line across."""
-    base = alt.Chart(alt.InlineData(values=[{"y": y}])).encode(y="y:Q")
-    return base.mark_rule(strokeDash=[4, 3], color=theme.QUIET)
 
 
 def lines(frame: pl.DataFrame, x: alt.X, y: alt.Y, by: str, level: float | None = None) -> Any:
@@ -26,7 +19,14 @@ def lines(frame: pl.DataFrame, x: alt.X, y: alt.Y, by: str, level: float | None 
     dash = charts.dashes(frame) if by == "controller" else alt.Undefined
     lines = alt.Chart(charts.values(frame)).mark_line(strokeWidth=1.2, clip=True)
     drawn = lines.encode(x=x, y=y, color=colour, strokeDash=dash)
-    return drawn if level is None else alt.layer(rule(level), drawn)
+    return drawn if level is None else alt.layer(layers.level(level), drawn)
+
+
+def queues(frame: pl.DataFrame, by: str, titles: dict[Any, str], level: float) -> Any:
+    """The queue of one run over time (`_path.drawn`): a curve for each controller, a panel for each `by`."""
+    x = alt.X("time_s:Q", title="time, s", scale=alt.Scale(zero=False, nice=False))
+    y = alt.Y("rtts:Q", title="queueing delay, RTTmin")
+    return panels(frame, by, titles, lambda part: lines(part, x, y, "controller", level))
 
 
 def panels(frame: pl.DataFrame, by: str, titles: dict[Any, str], draw: Any, columns: int = 2) -> Any:
@@ -60,6 +60,6 @@ def means(
 
     def draw(part: pl.DataFrame) -> Any:
         drawn = charts.points(part, x, y_title, charts.controllers(part), told=True, **y)
-        return drawn if level is None else alt.layer(rule(level), drawn)
+        return drawn if level is None else alt.layer(layers.level(level), drawn)
 
     return panels(frame, by, titles, draw, columns)

@@ -67,20 +67,23 @@ def document(
     flows: Sequence[dict[str, Any]],
     *,
     rate_mbps: float,
-    rtt_ms: float,
+    rtt_ms: float | None = None,
     buffer: str,
     seconds: float,
     jitter_us: int = 0,
     interval_ms: float = 10,
     flow_series: bool = True,
 ) -> dict[str, Any]:
-    """A scenario: these flows, each paced, over a bottleneck between hosts with this much jitter."""
+    """A scenario: these flows, each paced, over a bottleneck between hosts with this much jitter.
+
+    Without an RTT, it is that of the path with this rate.
+    """
     held = [{"kind": "jitter", "amplitude": f"{jitter_us} us"}] if jitter_us else []
     return {
         "duration": f"{seconds} s",
         "path": {
             "rate": f"{rate_mbps} Mbit/s",
-            "rtt": f"{rtt_ms} ms",
+            "rtt": f"{RTT_MS[round(rate_mbps)] if rtt_ms is None else rtt_ms} ms",
             "buffer": buffer,
             "after": held,
             "reverse": {"after": held},
@@ -97,10 +100,16 @@ def queue(trial: Trial, rtt_ms: float, after_s: float = STEADY_S) -> pl.DataFram
     return frame.with_columns((pl.col("queue_delay_ms") / rtt_ms).alias("rtts"))
 
 
-def drawn(trial: Trial, rtt_ms: float) -> pl.DataFrame:
+def drawn(trial: Trial) -> pl.DataFrame:
     """The queue in the last ten seconds of a run, for figures: columns time_s, rtts."""
-    frame = queue(trial, rtt_ms, 0.0).select("time_s", "rtts")
+    frame = queue(trial, RTT_MS[trial.factors["rate_mbps"]], 0.0).select("time_s", "rtts")
     return frame.filter(pl.col("time_s") >= pl.col("time_s").max() - _DRAWN_S)
+
+
+def named(data: Data) -> Data:
+    """The data with a factor `path`: rate and buffer, as "100 0.8"."""
+    buffer = pl.col("buffer_bdp").map_elements("{:g}".format, pl.String)
+    return Data(data.runs.with_columns(pl.format("{} {}", "rate_mbps", buffer).alias("path")), data.series)
 
 
 def part(frame: pl.DataFrame, of: pl.Expr) -> float | None:

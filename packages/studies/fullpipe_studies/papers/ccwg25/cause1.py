@@ -14,7 +14,7 @@ import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, take
-from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, more, number, within
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, number
 from fullpipe_studies.papers.ccwg25 import _draw, _path
 
 _UP = "probe_bw_up"
@@ -26,7 +26,6 @@ def _document(controller: str, rate_mbps: int, seconds: int) -> dict[str, Any]:
     return _path.document(
         [{"controller": controller}],
         rate_mbps=rate_mbps,
-        rtt_ms=_path.RTT_MS[rate_mbps],
         buffer="8 bdp",
         seconds=_path.lasts_s(rate_mbps, seconds),
         # At most 20 000 samples a run.
@@ -53,7 +52,7 @@ def _probes(trial: Trial) -> list[tuple[float, float]]:
     return found
 
 
-def _measure(trial: Trial) -> Row:
+def measure(trial: Trial) -> Row:
     probes = pl.DataFrame(_probes(trial), schema={"rtts": pl.Float64, "peak": pl.Float64}, orient="row")
     return {
         "up_rtts": take.median(probes, "rtts"),
@@ -62,23 +61,15 @@ def _measure(trial: Trial) -> Row:
     }
 
 
-def _series(trial: Trial) -> pl.DataFrame:
-    return _path.drawn(trial, _path.RTT_MS[trial.factors["rate_mbps"]])
+series = _path.drawn
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
         frame = part.series
         if "rate_mbps" in frame.columns:
             frame = frame.filter(pl.col("rate_mbps") == _path.SLOW)
-        x = alt.X("time_s:Q", title="time, s", scale=alt.Scale(zero=False, nice=False))
-        y = alt.Y("rtts:Q", title="queueing delay, RTTmin")
-        titles = {name: name for name in _path.CONTROLLERS}
-
-        def draw(one: pl.DataFrame) -> Any:
-            return _draw.lines(one, x, y, "controller", _OF_A_ROUND)
-
-        return _draw.panels(frame, "controller", titles, draw)
+        return _draw.queues(frame, "controller", {name: name for name in _path.CONTROLLERS}, _OF_A_ROUND)
 
     return charts.worlds(
         data,
@@ -88,61 +79,35 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     )
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     def at(column: str, controller: str, rate: int = _path.SLOW) -> list[float]:
         return data.values(column, controller=controller, rate_mbps=rate)
 
     checks = [
-        within(
+        Statement("estimated bandwidth · 1.25").shape(
             "BBRv1: peak queue of a probe (direction)",
             at("peak_rtts", "bbr1"),
-            paper="estimated bandwidth · 1.25",
             least=0.1,
             most=0.6,
             unit="RTTmin",
-            shape=True,
         ),
-        within(
-            "BBRv1: peak queue of a probe",
-            at("peak_rtts", "bbr1"),
-            paper="BBRv3 creates higher peaks not present to that extent with BBRv1",
-            least=0.15,
-            most=0.35,
-            unit="RTTmin",
+        Statement("BBRv3 creates higher peaks not present to that extent with BBRv1").within(
+            "BBRv1: peak queue of a probe", at("peak_rtts", "bbr1"), least=0.15, most=0.35, unit="RTTmin"
         ),
-        within(
-            "BBRv1: length of a probe",
-            at("up_rtts", "bbr1"),
-            paper="queue16: each phase normally lasts for the estimated RTprop",
-            least=0.8,
-            most=1.6,
-            unit="RTTmin",
+        Statement("queue16: each phase normally lasts for the estimated RTprop").within(
+            "BBRv1: length of a probe", at("up_rtts", "bbr1"), least=0.8, most=1.6, unit="RTTmin"
         ),
     ]
     for name in _path.VARIANTS:
         checks += [
-            within(
-                f"{name}: length of a probe (direction)",
-                at("up_rtts", name),
-                paper="3 RTTs, prolonged by the queue",
-                least=2,
-                unit="RTTmin",
-                shape=True,
-            ),
-            within(
-                f"{name}: length of a probe",
-                at("up_rtts", name),
-                paper="3 RTTs, prolonged by the queue",
-                least=3,
-                most=6,
-                unit="RTTmin",
+            *Statement("3 RTTs, prolonged by the queue").both(
+                f"{name}: length of a probe", at("up_rtts", name), direction=2, least=3, most=6, unit="RTTmin"
             ),
             *(
-                more(
+                Statement("BBRv3 creates higher peaks not present to that extent with BBRv1").more(
                     f"Peak queue of a probe at {_path.TITLES[rate]}: that of {name} divided by BBRv1's",
                     at("peak_rtts", name, rate),
                     at("peak_rtts", "bbr1", rate),
-                    paper="BBRv3 creates higher peaks not present to that extent with BBRv1",
                     least=1.25,
                 )
                 for rate in _path.rates_of(data)
@@ -151,13 +116,12 @@ def _judge(data: Data) -> list[Check]:
     return checks
 
 
-def _explain(data: Data) -> list[str]:
+def explain(data: Data) -> list[str]:
     said = []
     for name in _path.BBRS:
         for rate in _path.rates_of(data):
-            length, peak, count = (
-                data.mean(column, controller=name, rate_mbps=rate)
-                for column in ("up_rtts", "peak_rtts", "probes")
+            length, peak, count = data.means(
+                "up_rtts", "peak_rtts", "probes", controller=name, rate_mbps=rate
             )
             said.append(
                 f"{name} at {_path.TITLES[rate]}: {number(count)} probes a run, of {number(length)} RTTmin "
@@ -170,18 +134,12 @@ CLAIM = Claim(
     source="1st Cause: ProbeBW_UP Phase",
     says="1st Cause: ProbeBW_UP Phase: estimated bandwidth times 1.25, for 3 RTTs. Self-induced queuing "
     "delay prolongs round-trips. BBRv3 creates higher peaks not present to that extent with BBRv1.",
-    worlds=("sim",),
     grid=Grid(
         factors={"controller": _path.CONTROLLERS, "rate_mbps": tuple(_path.RTT_MS), "seconds": (60,)},
         quick={"rate_mbps": (_path.SLOW, _path.FAST), "seconds": (30,)},
         tiny={"rate_mbps": (_path.SLOW,), "seconds": (12,)},
         document=_document,
     ),
-    measure=_measure,
-    series=_series,
-    figure=_figure,
-    judge=_judge,
-    explain=_explain,
     look_at="How high are the peaks compared with the dashed line?",
     about=_path.ABOUT,
     seeds=_path.SEEDS,

@@ -16,7 +16,7 @@ from typing import Any
 import altair as alt
 
 from fullpipe_studies import charts, take
-from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, more, number, within
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, number
 from fullpipe_studies.papers.ccwg25 import _draw, _path
 
 _JITTERS_US = (0, _path.NATURAL_US, 500, 1000, 2000)
@@ -28,7 +28,6 @@ def _document(controller: str, rate_mbps: int, jitter_us: int, seconds: int) -> 
     return _path.document(
         [{"controller": controller}],
         rate_mbps=rate_mbps,
-        rtt_ms=_path.RTT_MS[rate_mbps],
         buffer="8 bdp",
         seconds=_path.lasts_s(rate_mbps, seconds, _FASTEST_S),
         jitter_us=jitter_us,
@@ -40,7 +39,7 @@ def _is_run(rate_mbps: int, jitter_us: int, **_others: Any) -> bool:
     return rate_mbps == _path.SLOW or jitter_us in _OFTEN_US
 
 
-def _measure(trial: Trial) -> Row:
+def measure(trial: Trial) -> Row:
     rate_mbps = trial.factors["rate_mbps"]
     after_s = min(_path.STEADY_S, trial.factors["seconds"] / 2)
     steady = take.samples(trial.run, after_s=after_s)
@@ -52,7 +51,7 @@ def _measure(trial: Trial) -> Row:
     }
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
         x = alt.X("jitter_us:Q", title="maximum jitter of the hosts, µs")
         frames = {
@@ -74,7 +73,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     )
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     def at(column: str, controller: str, jitter_us: int) -> list[float]:
         return data.values(column, controller=controller, rate_mbps=_path.SLOW, jitter_us=jitter_us)
 
@@ -82,46 +81,41 @@ def _judge(data: Data) -> list[Check]:
     checks = []
     for name in _path.VARIANTS:
         checks += [
-            within(
+            Statement("claims list: without jitter the effect vanishes").shape(
                 f"{name}: estimate without jitter",
                 at("estimate", name, 0),
-                paper="claims list: without jitter the effect vanishes",
                 least=0.98,
                 most=1.01,
                 unit="of the rate",
-                shape=True,
             ),
             # With delays of up to 125 us, a sample of 50 ms may be 0.25 % too short, on average half of that.
-            more(
+            Statement("bandwidth overestimation due to natural jitter").more(
                 f"{name}: estimate with natural jitter divided by that without",
                 at("estimate", name, _path.NATURAL_US),
                 at("estimate", name, 0),
-                paper="bandwidth overestimation due to natural jitter",
                 least=1.001,
             ),
-            more(
+            Statement("measurement noise in delivery rate samples").more(
                 f"{name}: estimate with {most} us divided by that with natural jitter",
                 at("estimate", name, most),
                 at("estimate", name, _path.NATURAL_US),
-                paper="measurement noise in delivery rate samples",
             ),
-            more(
+            Statement("2nd cause of self-induced queuing delay").more(
                 f"{name}: mean queue with natural jitter divided by that without",
                 at("mean_rtts", name, _path.NATURAL_US),
                 at("mean_rtts", name, 0),
-                paper="2nd cause of self-induced queuing delay",
                 least=1.25,
             ),
         ]
     return checks
 
 
-def _explain(data: Data) -> list[str]:
+def explain(data: Data) -> list[str]:
     said = []
     for name in _path.BBRS:
         for jitter in sorted(data.runs["jitter_us"].unique().to_list()):
             where = {"controller": name, "rate_mbps": _path.SLOW, "jitter_us": jitter}
-            estimate, queue = (data.mean(column, **where) for column in ("estimate", "mean_rtts"))
+            estimate, queue = data.means("estimate", "mean_rtts", **where)
             if not math.isnan(estimate):
                 said.append(
                     f"{name}, jitter up to {jitter} us: the estimate is {number(100 * (estimate - 1))} % too "
@@ -134,7 +128,6 @@ CLAIM = Claim(
     source="2nd Cause: Bandwidth overestimation",
     says="2nd Cause: Bandwidth overestimation due to natural jitter. Measurement noise in delivery rate "
     "samples.",
-    worlds=("sim",),
     grid=Grid(
         factors={
             "controller": _path.CONTROLLERS,
@@ -147,10 +140,6 @@ CLAIM = Claim(
         document=_document,
         only=_is_run,
     ),
-    measure=_measure,
-    figure=_figure,
-    judge=_judge,
-    explain=_explain,
     look_at="Where does the estimate begin, and how does it rise with jitter?",
     about=_path.ABOUT,
     seeds=_path.SEEDS,

@@ -14,7 +14,7 @@ import altair as alt
 
 from fullpipe.text import joined
 from fullpipe_studies import charts, sharing
-from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, more, number, within
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, number
 from fullpipe_studies.papers.ccwg25 import _draw, _path
 
 # The buffers of the slides, and a deeper one.
@@ -24,15 +24,14 @@ _AFTER_S = 10.0
 # Longer than elsewhere: CUBIC needs tens of seconds to grow back.
 _FASTEST_S = 30
 # The slides name only the unfairness; our list of claims says in which buffers.
-_SHALLOW_SAID = "unfairness to CUBIC; claims list: in shallow buffers"
-_DEEP_SAID = "claims list: and the reverse in deep ones"
+_SHALLOW_SAID = Statement("unfairness to CUBIC; claims list: in shallow buffers")
+_DEEP_SAID = Statement("claims list: and the reverse in deep ones")
 
 
 def _document(controller: str, rate_mbps: int, buffer_bdp: float, seconds: int) -> dict[str, Any]:
     return _path.document(
         [{"controller": controller, "label": "one"}, {"controller": "cubic", "label": "cubic"}],
         rate_mbps=rate_mbps,
-        rtt_ms=_path.RTT_MS[rate_mbps],
         buffer=f"{buffer_bdp} bdp",
         seconds=_path.lasts_s(rate_mbps, seconds, _FASTEST_S),
         jitter_us=_path.NATURAL_US,
@@ -44,13 +43,13 @@ def _is_run(rate_mbps: int, buffer_bdp: float, **_others: Any) -> bool:
     return rate_mbps == _path.SLOW or buffer_bdp in (_SHALLOW, _DEEP)
 
 
-def _measure(trial: Trial) -> Row:
+def measure(trial: Trial) -> Row:
     by_flow = sharing.rates(trial.run, min(_AFTER_S, trial.factors["seconds"] / 2))
     share = sharing.share(by_flow, "one")
     return {"share": share, "cubic_share": None if share is None else 1 - share}
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
         x = alt.X("buffer_bdp:Q", title="buffer, BDP", scale=alt.Scale(type="log", base=2))
         by = ["controller", "rate_mbps", "buffer_bdp"]
@@ -71,7 +70,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     )
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     checks = []
     for name in _path.VARIANTS:
         for rate in _path.rates_of(data):
@@ -80,38 +79,18 @@ def _judge(data: Data) -> list[Check]:
             shallow, deep = (data.values("share", **of, buffer_bdp=one) for one in (_SHALLOW, _DEEP))
             cubic = data.values("cubic_share", **of, buffer_bdp=_DEEP)
             checks += [
-                within(
-                    f"{name}'s share at 0.8 BDP, {path} (direction)",
-                    shallow,
-                    paper=_SHALLOW_SAID,
-                    least=0.5,
-                    shape=True,
+                *_SHALLOW_SAID.both(
+                    f"{name}'s share at 0.8 BDP, {path}", shallow, direction=0.5, least=2 / 3
                 ),
-                within(
-                    f"{name}'s share at 0.8 BDP, {path}",
-                    shallow,
-                    paper=_SHALLOW_SAID,
-                    least=2 / 3,
-                ),
-                within(
-                    f"CUBIC's share with {name} at 8 BDP, {path} (direction)",
-                    cubic,
-                    paper=_DEEP_SAID,
-                    least=0.5,
-                    shape=True,
-                ),
-                more(
-                    f"{name}'s share at 0.8 BDP divided by that at 8 BDP, {path}",
-                    shallow,
-                    deep,
-                    paper=_DEEP_SAID,
-                    least=1.5,
+                _DEEP_SAID.shape(f"CUBIC's share with {name} at 8 BDP, {path} (direction)", cubic, least=0.5),
+                _DEEP_SAID.more(
+                    f"{name}'s share at 0.8 BDP divided by that at 8 BDP, {path}", shallow, deep, least=1.5
                 ),
             ]
     return checks
 
 
-def _explain(data: Data) -> list[str]:
+def explain(data: Data) -> list[str]:
     said = []
     for name in _path.BBRS:
         for rate in _path.rates_of(data):
@@ -130,7 +109,6 @@ def _explain(data: Data) -> list[str]:
 CLAIM = Claim(
     source="Conclusions",
     says="We also confirmed other known fairness issues: unfairness to CUBIC.",
-    worlds=("sim",),
     grid=Grid(
         factors={
             "controller": _path.CONTROLLERS,
@@ -143,10 +121,6 @@ CLAIM = Claim(
         document=_document,
         only=_is_run,
     ),
-    measure=_measure,
-    figure=_figure,
-    judge=_judge,
-    explain=_explain,
     look_at="Where does the line cross a fair share?",
     about=_path.ABOUT,
     seeds=_path.SEEDS,

@@ -23,7 +23,7 @@ import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, take
-from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, number, within
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, number
 from fullpipe_studies.papers.ccwg25 import _draw, _path
 
 _NONE, _ONE, _MOST = 0.0, 1.0, 4.0
@@ -88,7 +88,7 @@ def _is_run(rate_mbps: int, kind: str, jitter_rtts: float, **_others: Any) -> bo
     return kind in _JUDGED and (jitter_rtts in (_ONE, _MOST) or (jitter_rtts == _NONE and kind == _JUDGED[0]))
 
 
-def _measure(trial: Trial) -> Row:
+def measure(trial: Trial) -> Row:
     rate_mbps = trial.factors["rate_mbps"]
     late = take.samples(trial.run, after_s=_from_s(rate_mbps, trial.factors["seconds"]))
     rate = take.delivered_mbps(late)
@@ -104,7 +104,7 @@ def _measure(trial: Trial) -> Row:
     }
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
         slow = Data(part.runs.filter(pl.col("rate_mbps") == _path.SLOW), part.series)
         x = alt.X("jitter_rtts:Q", title="jitter, RTTmin")
@@ -115,9 +115,9 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     return charts.worlds(data, panel, "Goodput against jitter", f"100 Mbit/s, 50 ms, 2 BDP; {charts.BARS}")
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     checks = []
-    said = "not as jitter sensitive as predicted by other research"
+    said = Statement("not as jitter sensitive as predicted by other research")
     for name in _path.VARIANTS:
         for rate in _path.rates_of(data):
             for kind in _JUDGED:
@@ -128,35 +128,24 @@ def _judge(data: Data) -> list[Check]:
                 )
                 if kind == _JUDGED[0]:  # Without jitter all kinds are the same.
                     checks.append(
-                        within(
+                        Statement("no number; claims list: from a jitter of 0 on").shape(
                             f"{name}: goodput without jitter, {_path.TITLES[rate]}",
                             none,
-                            paper="no number; claims list: from a jitter of 0 on",
                             least=0.9,
                             unit="of the rate",
-                            shape=True,
                         )
                     )
                 checks += [
-                    within(
-                        f"{name}: goodput at a jitter of one RTTmin, {where} (direction)",
-                        one,
-                        paper=said,
-                        least=0.5,
-                        unit="of the rate",
-                        shape=True,
-                    ),
-                    within(
+                    *said.both(
                         f"{name}: goodput at a jitter of one RTTmin, {where}",
                         one,
-                        paper=said,
+                        direction=0.5,
                         least=0.75,
                         unit="of the rate",
                     ),
-                    within(
+                    said.within(
                         f"{name}: goodput at a jitter of 4 RTTmin, {where}",
                         most,
-                        paper=said,
                         least=0.25,
                         unit="of the rate",
                     ),
@@ -164,15 +153,14 @@ def _judge(data: Data) -> list[Check]:
     return checks
 
 
-def _explain(data: Data) -> list[str]:
+def explain(data: Data) -> list[str]:
     said = []
     for name in _path.BBRS:
         for kind in _KINDS:
             for jitter in (_ONE, _MOST):
                 where = {"controller": name, "rate_mbps": _path.SLOW, "kind": kind, "jitter_rtts": jitter}
-                after, then, later, kept = (
-                    data.mean(column, **where)
-                    for column in ("startup_s", "startup_estimate", "estimate", "of_rate")
+                after, then, later, kept = data.means(
+                    "startup_s", "startup_estimate", "estimate", "of_rate", **where
                 )
                 if not math.isnan(later):
                     said.append(
@@ -187,7 +175,6 @@ def _explain(data: Data) -> list[str]:
 CLAIM = Claim(
     source="Conclusions: Delay-Jitter",
     says="BBR is not as jitter sensitive as predicted by other research.",
-    worlds=("sim",),
     grid=Grid(
         factors={
             "controller": _path.CONTROLLERS,
@@ -201,10 +188,6 @@ CLAIM = Claim(
         document=_document,
         only=_is_run,
     ),
-    measure=_measure,
-    figure=_figure,
-    judge=_judge,
-    explain=_explain,
     look_at="How slowly do the curves fall beyond one RTTmin?",
     cause="At a jitter of 4 RTTmin a packet takes three RTTmin on average, and the window holds two: this is "
     "the collapse that other research predicts, of BBRv1 (8 % at 100 Mbit/s), of the draft's BBRv3 (5 "

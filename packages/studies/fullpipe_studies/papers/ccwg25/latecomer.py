@@ -23,7 +23,7 @@ import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, sharing
-from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, number, within
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, number
 from fullpipe_studies.papers.ccwg25 import _draw, _path
 
 _LATER_S = 10.0
@@ -56,7 +56,6 @@ def _document(controller: str, rate_mbps: int, buffer_bdp: float, start: str, se
             {"controller": controller, "label": _LATE, "start": f"{_later_s(start, seconds)} s"},
         ],
         rate_mbps=rate_mbps,
-        rtt_ms=_path.RTT_MS[rate_mbps],
         buffer=f"{buffer_bdp} bdp",
         seconds=seconds,
         jitter_us=_path.NATURAL_US,
@@ -96,7 +95,7 @@ def _converged_s(shares: Sequence[tuple[float, float]], rest_s: float) -> float 
     return None if found is None else min(found, rest_s)
 
 
-def _measure(trial: Trial) -> Row:
+def measure(trial: Trial) -> Row:
     seconds = _lasts_s(trial.factors["rate_mbps"], trial.factors["seconds"])
     rest_s = seconds - _later_s(trial.factors["start"], seconds)
     shares = _late_shares(trial)
@@ -109,12 +108,12 @@ def _measure(trial: Trial) -> Row:
     }
 
 
-def _series(trial: Trial) -> pl.DataFrame:
+def series(trial: Trial) -> pl.DataFrame:
     seconds = _lasts_s(trial.factors["rate_mbps"], trial.factors["seconds"])
     return sharing.acknowledged(trial.run, _BIN_S, seconds)
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
         frame = part.series
         late = part.runs.filter(pl.col("start") == _LATER)
@@ -162,7 +161,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     )
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     checks = []
     for name in _path.VARIANTS:
         for rate in _path.rates_of(data):
@@ -171,37 +170,30 @@ def _judge(data: Data) -> list[Check]:
                 waits = data.values("converge_s", **of)
                 where = f"{_path.TITLES[rate]}, {buffer:g} BDP"
                 checks.append(
-                    within(
+                    Statement("long convergence time").shape(
                         f"{name}: time until shares stay fair, {where} (direction)",
                         waits,
-                        paper="long convergence time",
                         least=_ROUNDS * _path.RTT_MS[rate] / 1e3,
                         unit="s",
-                        shape=True,
                     )
                 )
                 if rate == _path.SLOW:
                     checks.append(
-                        within(
-                            f"{name}: time until shares stay fair, {where}",
-                            waits,
-                            paper="long convergence time",
-                            least=_LONG_S,
-                            unit="s",
+                        Statement("long convergence time").within(
+                            f"{name}: time until shares stay fair, {where}", waits, least=_LONG_S, unit="s"
                         )
                     )
     return checks
 
 
-def _explain(data: Data) -> list[str]:
+def explain(data: Data) -> list[str]:
     said = []
     for name in _path.CONTROLLERS:
         for rate in _path.rates_of(data):
             for buffer in _OFTEN_BDP:
                 where = {"controller": name, "rate_mbps": rate, "buffer_bdp": buffer, "start": _LATER}
-                share, waits, last, never = (
-                    data.mean(column, **where)
-                    for column in ("early_share", "converge_s", "last_share", "never")
+                share, waits, last, never = data.means(
+                    "early_share", "converge_s", "last_share", "never", **where
                 )
                 if not math.isnan(share):
                     said.append(
@@ -216,7 +208,6 @@ def _explain(data: Data) -> list[str]:
 CLAIM = Claim(
     source="Latecomer Disadvantage",
     says="Long convergence time for flows that start later.",
-    worlds=("sim",),
     grid=Grid(
         factors={
             "controller": _path.CONTROLLERS,
@@ -230,11 +221,6 @@ CLAIM = Claim(
         document=_document,
         only=_is_run,
     ),
-    measure=_measure,
-    series=_series,
-    figure=_figure,
-    judge=_judge,
-    explain=_explain,
     look_at="When do the two curves meet, and do they stay together? Where flows that start at once need as "
     "long, it is not the late start.",
     changed="Fair is within 10 % of a fair share until the end, where a Jain's index of 0.95 was before",

@@ -16,7 +16,7 @@ import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, take
-from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, more, number, within
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, number
 from fullpipe_studies.papers.ccwg25 import _draw, _path
 
 _BUFFER = "8 bdp"
@@ -26,7 +26,6 @@ def _document(controller: str, rate_mbps: int, jitter_us: int, seconds: int) -> 
     return _path.document(
         [{"controller": controller}],
         rate_mbps=rate_mbps,
-        rtt_ms=_path.RTT_MS[rate_mbps],
         buffer=_BUFFER,
         seconds=_path.lasts_s(rate_mbps, seconds),
         jitter_us=jitter_us,
@@ -34,7 +33,7 @@ def _document(controller: str, rate_mbps: int, jitter_us: int, seconds: int) -> 
     )
 
 
-def _measure(trial: Trial) -> Row:
+def measure(trial: Trial) -> Row:
     after_s = min(_path.STEADY_S, trial.factors["seconds"] / 2)
     frame = _path.queue(trial, _path.RTT_MS[trial.factors["rate_mbps"]], after_s)
     return {
@@ -45,22 +44,15 @@ def _measure(trial: Trial) -> Row:
     }
 
 
-def _series(trial: Trial) -> pl.DataFrame:
-    return _path.drawn(trial, _path.RTT_MS[trial.factors["rate_mbps"]])
+series = _path.drawn
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
         frame = part.series
         if "rtts" in frame.columns:
             frame = frame.filter(pl.col("jitter_us") > 0)
-        x = alt.X("time_s:Q", title="time, s", scale=alt.Scale(zero=False, nice=False))
-        y = alt.Y("rtts:Q", title="queueing delay, RTTmin")
-
-        def draw(one: pl.DataFrame) -> Any:
-            return _draw.lines(one, x, y, "controller", 1.0)
-
-        return _draw.panels(frame, "rate_mbps", _path.TITLES, draw)
+        return _draw.queues(frame, "rate_mbps", _path.TITLES, 1.0)
 
     return charts.worlds(
         data,
@@ -70,7 +62,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     )
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     def at(
         column: str, controller: str, rate: int = _path.SLOW, jitter: int = _path.NATURAL_US
     ) -> list[float]:
@@ -79,79 +71,67 @@ def _judge(data: Data) -> list[Check]:
     checks = []
     for name in _path.VARIANTS:
         checks += [
-            within(
+            Statement("BBR creates noticeable self-inflicted queuing delay").shape(
                 f"{name}: 99th percentile of its queue (noticeable)",
                 at("p99_rtts", name),
-                paper="BBR creates noticeable self-inflicted queuing delay",
                 least=0.1,
                 unit="RTTmin",
-                shape=True,
             ),
-            more(
+            Statement("BBR avoids to fill deep buffers").more(
                 f"CUBIC's median queue divided by that of {name}",
                 at("median_rtts", "cubic"),
                 at("median_rtts", name),
-                paper="BBR avoids to fill deep buffers",
                 least=2,
             ),
-            within(
+            Statement("around 1 RTTmin").shape(
                 f"{name}: median queue at 100 Mbit/s, 50 ms (noticeable)",
                 at("median_rtts", name),
-                paper="around 1 RTTmin",
                 least=0.25,
                 unit="RTTmin",
-                shape=True,
             ),
-            within(
+            Statement("around 1 RTTmin").within(
                 f"{name}: median queue at 100 Mbit/s, 50 ms",
                 at("median_rtts", name),
-                paper="around 1 RTTmin",
                 least=0.5,
                 most=1.5,
                 unit="RTTmin",
             ),
-            within(
+            Statement("around 1 RTTmin").within(
                 f"{name}: 99th percentile of its queue at 100 Mbit/s, 50 ms",
                 at("p99_rtts", name),
-                paper="around 1 RTTmin",
                 least=0.5,
                 most=1.5,
                 unit="RTTmin",
             ),
-            more(
+            Statement("bandwidth overestimation due to natural jitter").more(
                 f"{name}: median queue with jitter divided by that without",
                 at("median_rtts", name),
                 at("median_rtts", name, jitter=0),
-                paper="bandwidth overestimation due to natural jitter",
             ),
-            more(
+            Statement("it gets worse at higher speeds and smaller RTTmin values").more(
                 f"{name}: median queue at 1 Gbit/s, 10 ms divided by that at 100 Mbit/s, 50 ms",
                 at("median_rtts", name, _path.FAST),
                 at("median_rtts", name),
-                paper="it gets worse at higher speeds and smaller RTTmin values",
             ),
         ]
         if _path.FASTEST in _path.rates_of(data):
             checks.append(
-                more(
+                Statement("it gets worse at higher speeds and smaller RTTmin values").more(
                     f"{name}: median queue at 10 Gbit/s, 10 ms divided by that at 100 Mbit/s, 50 ms",
                     at("median_rtts", name, _path.FASTEST),
                     at("median_rtts", name),
-                    paper="it gets worse at higher speeds and smaller RTTmin values",
                 )
             )
     return checks
 
 
-def _explain(data: Data) -> list[str]:
+def explain(data: Data) -> list[str]:
     said = []
     for name in _path.BBRS:
         for rate in _path.rates_of(data):
             for jitter in (0, _path.NATURAL_US):
                 where = {"controller": name, "rate_mbps": rate, "jitter_us": jitter}
-                middle, average, high = (
-                    data.mean(f"{one}_rtts", **where) for one in ("median", "mean", "p99")
-                )
+                middle, average, high = data.means("median_rtts", "mean_rtts", "p99_rtts", **where)
                 said.append(
                     f"{name} at {_path.TITLES[rate]}, {'natural' if jitter else 'no'} jitter: median queue "
                     f"{number(middle)} RTTmin, mean {number(average)}, 99th percentile {number(high)}."
@@ -175,11 +155,6 @@ CLAIM = Claim(
         tiny={"rate_mbps": (_path.SLOW,), "seconds": (6,)},
         document=_document,
     ),
-    measure=_measure,
-    series=_series,
-    figure=_figure,
-    judge=_judge,
-    explain=_explain,
     look_at="Look for the peaks of each BBR above its baseline, and for how far below CUBIC both are.",
     cause="The draft's BBRv3 and Google's behave alike. The peaks of their probes are those of the slides, "
     "but between probes, which is most of the time, there is no queue: a flow sends at 99 % of its "

@@ -20,7 +20,7 @@ import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, take
-from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, more, number, within
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, number
 from fullpipe_studies.papers.ccwg25 import _draw, _path
 
 _FEW, _MANY, _DEEP = 2, 16, 8
@@ -32,7 +32,6 @@ def _document(controller: str, rate_mbps: int, flows: int, buffer_bdp: float, se
     return _path.document(
         [{"controller": controller, "count": flows, "label": "flow"}],
         rate_mbps=rate_mbps,
-        rtt_ms=_path.RTT_MS[rate_mbps],
         buffer=f"{buffer_bdp} bdp",
         seconds=_path.lasts_s(rate_mbps, seconds),
         jitter_us=_path.NATURAL_US,
@@ -45,7 +44,7 @@ def _is_run(rate_mbps: int, flows: int, buffer_bdp: float, **_others: Any) -> bo
     return rate_mbps == _path.SLOW or (buffer_bdp == _DEEP and flows in (_FEW, _MANY))
 
 
-def _measure(trial: Trial) -> Row:
+def measure(trial: Trial) -> Row:
     rtt_ms = _path.RTT_MS[trial.factors["rate_mbps"]]
     frame = _path.queue(trial, rtt_ms, min(_AFTER_S, trial.factors["seconds"] / 2))
     return {
@@ -55,7 +54,7 @@ def _measure(trial: Trial) -> Row:
     }
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
         x = alt.X("flows:Q", title="flows", scale=alt.Scale(type="log", base=2))
         paths = {
@@ -63,8 +62,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
             for rate, title in _path.TITLES.items()
             for buffer in _path.BUFFERS_BDP
         }
-        named = pl.format("{} {}", "rate_mbps", pl.col("buffer_bdp").map_elements("{:g}".format, pl.String))
-        part = Data(part.runs.with_columns(named.alias("path")), part.series)
+        part = _path.named(part)
         by = ["controller", "path", "flows"]
         queue = _draw.means(
             part,
@@ -101,7 +99,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     )
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     def at(column: str, controller: str, flows: int, rate: int = _path.SLOW) -> list[float]:
         return data.values(column, controller=controller, flows=flows, rate_mbps=rate, buffer_bdp=_DEEP)
 
@@ -110,76 +108,65 @@ def _judge(data: Data) -> list[Check]:
     for name in _path.VARIANTS:
         checks += [
             *(
-                within(
+                Statement(">1 RTTmin more than 50% of the time for multiple flows").shape(
                     f"{name}: time with a queue longer than 1 RTTmin, {count} flows, 8 BDP, "
                     f"{_path.TITLES[rate]}",
                     at("over_one", name, count, rate),
-                    paper=">1 RTTmin more than 50% of the time for multiple flows",
                     least=0.5,
                     unit="of the time",
-                    shape=True,
                 )
                 for rate in _path.rates_of(data)
                 for count in counts
                 if rate == _path.SLOW or count in (_FEW, _MANY)
             ),
             *(
-                more(
+                Statement("gets a bit worse with increasing number of flows").more(
                     f"{name}: mean queue of {count} flows divided by that of {fewer}, 8 BDP",
                     at("mean_rtts", name, count),
                     at("mean_rtts", name, fewer),
-                    paper="gets a bit worse with increasing number of flows",
                 )
                 for fewer, count in pairwise(counts)
             ),
             _noticeable(name, at("median_rtts", name, _FEW)),
-            within(
+            Statement("around 1 RTTmin for over half of the time (present since BBRv1)").within(
                 f"{name}: median queue of 2 flows, 8 BDP",
                 at("median_rtts", name, _FEW),
-                paper="around 1 RTTmin for over half of the time (present since BBRv1)",
                 least=0.75,
                 most=1.5,
                 unit="RTTmin",
             ),
-            within(
+            Statement("a bit worse").within(
                 f"{name}: mean queue of 16 flows minus that of 2, 8 BDP",
                 [
                     more_ - few
                     for more_, few in _pairs(at("mean_rtts", name, _MANY), at("mean_rtts", name, _FEW))
                 ],
-                paper="a bit worse",
                 least=0,
                 most=1,
                 unit="RTTmin",
             ),
-            more(
+            Statement("BBR avoids completely filling deep buffers").more(
                 f"CUBIC's median queue of 2 flows divided by that of {name}, 8 BDP",
                 at("median_rtts", "cubic", _FEW),
                 at("median_rtts", name, _FEW),
-                paper="BBR avoids completely filling deep buffers",
             ),
         ]
     return checks
 
 
 def _noticeable(name: str, queues: list[float]) -> Check:
-    return within(
-        f"{name}: median queue of 2 flows, 8 BDP (noticeable)",
-        queues,
-        paper="around 1 RTTmin for over half of the time (present since BBRv1)",
-        least=0.5,
-        unit="RTTmin",
-        shape=True,
+    return Statement("around 1 RTTmin for over half of the time (present since BBRv1)").shape(
+        f"{name}: median queue of 2 flows, 8 BDP (noticeable)", queues, least=0.5, unit="RTTmin"
     )
 
 
-def _explain(data: Data) -> list[str]:
+def explain(data: Data) -> list[str]:
     said = []
     for name in _path.BBRS:
         for rate in _path.rates_of(data):
             for flows in (_FEW, _MANY):
                 where = {"controller": name, "rate_mbps": rate, "flows": flows, "buffer_bdp": _DEEP}
-                middle, over = (data.mean(column, **where) for column in ("median_rtts", "over_one"))
+                middle, over = data.means("median_rtts", "over_one", **where)
                 said.append(
                     f"{name}, {flows} flows at {_path.TITLES[rate]}, 8 BDP: median queue {number(middle)} "
                     f"RTTmin, more than one RTTmin for {number(100 * over)} % of the time."
@@ -196,7 +183,6 @@ CLAIM = Claim(
     says="Queuing Delay around 1 RTTmin for >50% of the time for larger buffers. Cause: overestimation of "
     "available bandwidth in ProbeBW_UP (present since BBRv1). Gets a bit worse with increasing number of "
     "flows.",
-    worlds=("sim",),
     grid=Grid(
         factors={
             "controller": _path.CONTROLLERS,
@@ -210,10 +196,6 @@ CLAIM = Claim(
         document=_document,
         only=_is_run,
     ),
-    measure=_measure,
-    figure=_figure,
-    judge=_judge,
-    explain=_explain,
     look_at="At which level do BBR's curves stay in deep buffers, and how steep are they?",
     about=_path.ABOUT,
     seeds=_path.SEEDS,

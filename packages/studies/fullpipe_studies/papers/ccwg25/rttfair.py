@@ -13,11 +13,10 @@ import math
 from typing import Any
 
 import altair as alt
-import polars as pl
 
 from fullpipe.text import joined
 from fullpipe_studies import charts, sharing, take
-from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, more, number, own, within
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, number, own
 from fullpipe_studies.papers.ccwg25 import _draw, _path
 
 _SHORT_MS = 10
@@ -50,12 +49,12 @@ def _is_run(rate_mbps: int, long_ms: int, buffer_bdp: float, **_others: Any) -> 
     return rate_mbps == _path.SLOW or (long_ms == _OFTEN_MS and buffer_bdp in _OFTEN_BDP)
 
 
-def _measure(trial: Trial) -> Row:
+def measure(trial: Trial) -> Row:
     by_flow = sharing.rates(trial.run, min(_AFTER_S, trial.factors["seconds"] / 2))
     return {"long_share": sharing.share(by_flow, _LONG)}
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
         x = alt.X("long_ms:Q", title="longer RTTmin, ms")
         titles = {
@@ -63,8 +62,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
             for rate in _path.TITLES
             for buffer in _path.BUFFERS_BDP
         }
-        named = pl.format("{} {}", "rate_mbps", pl.col("buffer_bdp").map_elements("{:g}".format, pl.String))
-        part = Data(part.runs.with_columns(named.alias("path")), part.series)
+        part = _path.named(part)
         return _draw.means(
             part,
             x,
@@ -85,7 +83,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     )
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     checks = []
     for name in _path.VARIANTS:
         of = {"controller": name}
@@ -97,17 +95,10 @@ def _judge(data: Data) -> list[Check]:
                 for long_ms in longer:
                     shares = data.values("long_share", **of, **there, long_ms=long_ms)
                     checks += [
-                        within(
-                            f"{name}: share of the flow with {long_ms} ms, {where} (direction)",
-                            shares,
-                            paper="large RTTmin flows prevail",
-                            least=0.5,
-                            shape=True,
-                        ),
-                        within(
+                        *Statement("large RTTmin flows prevail").both(
                             f"{name}: share of the flow with {long_ms} ms, {where}",
                             shares,
-                            paper="large RTTmin flows prevail",
+                            direction=0.5,
                             least=0.6,
                         ),
                     ]
@@ -117,18 +108,17 @@ def _judge(data: Data) -> list[Check]:
                         for one in (longer[-1], longer[0])
                     )
                     checks += own(
-                        more(
+                        Statement("RTT unfairness").more(
                             f"{name}: share at {longer[-1]} ms divided by that at {longer[0]} ms, {where}",
                             most,
                             least,
-                            paper="RTT unfairness",
                             shape=False,
                         )
                     )
     return checks
 
 
-def _explain(data: Data) -> list[str]:
+def explain(data: Data) -> list[str]:
     said = []
     for name in _path.CONTROLLERS:
         for buffer in sorted({*data.values("buffer_bdp", rate_mbps=_path.SLOW)}):
@@ -147,7 +137,6 @@ def _explain(data: Data) -> list[str]:
 CLAIM = Claim(
     source="Conclusions",
     says="We also confirmed other known fairness issues: RTT unfairness (large RTTmin flows prevail).",
-    worlds=("sim",),
     grid=Grid(
         factors={
             "controller": _path.CONTROLLERS,
@@ -161,10 +150,6 @@ CLAIM = Claim(
         document=_document,
         only=_is_run,
     ),
-    measure=_measure,
-    figure=_figure,
-    judge=_judge,
-    explain=_explain,
     look_at="Which controllers are above one half, and which below?",
     cause="With 0.8 BDP of 20 ms the buffer holds 16 ms and overflows before a window of two BDPs limits "
     "either flow. Then losses decide, which both flows have alike (430 each in a run of bbr3), and no "

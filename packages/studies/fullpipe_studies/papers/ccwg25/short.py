@@ -26,7 +26,7 @@ import polars as pl
 
 from fullpipe.report.figures import theme
 from fullpipe.scenario.flow_lists import models
-from fullpipe_studies import charts, take
+from fullpipe_studies import charts, layers, take
 from fullpipe_studies.claim import (
     Check,
     Claim,
@@ -34,11 +34,10 @@ from fullpipe_studies.claim import (
     Grid,
     Row,
     Size,
+    Statement,
     Trial,
     Values,
-    more,
     number,
-    within,
 )
 from fullpipe_studies.papers.ccwg25 import _arrivals, _draw, _path
 
@@ -69,7 +68,7 @@ def _outcomes(trial: Trial) -> pl.DataFrame:
     return flows.filter(pl.col("start_s").is_between(seconds / 6, seconds * 5 / 6))
 
 
-def _measure(trial: Trial) -> Row:
+def measure(trial: Trial) -> Row:
     flows = _outcomes(trial)
     queue = _path.queue(trial, _RTT_MS, trial.factors["seconds"] / 6)
     return {
@@ -86,11 +85,11 @@ def _measure(trial: Trial) -> Row:
     }
 
 
-def _series(trial: Trial) -> pl.DataFrame:
+def series(trial: Trial) -> pl.DataFrame:
     return _arrivals.by_size(_outcomes(trial))
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
         x = alt.X(
             "bytes:Q",
@@ -140,7 +139,7 @@ def _queues(part: Data) -> Any:
     )
     bars = base.mark_rule(strokeWidth=1).encode(y="low:Q", y2="high:Q")
     dots = base.mark_point(filled=True, size=38, opacity=1).encode(y=alt.Y("mean:Q", title="queue, RTTmin"))
-    level = _draw.rule(_LIMIT)
+    level = layers.level(_LIMIT)
     title = f"95th percentile of the queue, {_DEEP} BDP of buffer"
     return alt.layer(level, bars, dots).properties(
         width=charts.WIDTH, height=charts.HEIGHT, title=alt.TitleParams(title, fontSize=12)
@@ -155,7 +154,7 @@ def _better(data: Data, name: str) -> Values:
     return Values((float(ratio > 1) for ratio in there), there.seeds)
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     checks = []
     for name in _path.VARIANTS:
         for buffer, model in itertools.product((_SHALLOW, _DEEP), models.MODELS):
@@ -164,17 +163,11 @@ def _judge(data: Data) -> list[Check]:
                 for column, controller in (("slowdown", "cubic"), ("slowdown", name), ("srpt_slowdown", name))
             )
             checks += [
-                more(
-                    f"{model}, {buffer} BDP: mean slowdown with CUBIC divided by that with {name}",
-                    cubic,
-                    bbr,
-                    paper="BBR performs better than Cubic",
+                Statement("BBR performs better than Cubic").more(
+                    f"{model}, {buffer} BDP: mean slowdown with CUBIC divided by that with {name}", cubic, bbr
                 ),
-                more(
-                    f"{model}, {buffer} BDP: mean slowdown with {name} divided by that under SRPT",
-                    bbr,
-                    ideal,
-                    paper="SRPT is near optimum",
+                Statement("SRPT is near optimum").more(
+                    f"{model}, {buffer} BDP: mean slowdown with {name} divided by that under SRPT", bbr, ideal
                 ),
             ]
         deep = {
@@ -183,44 +176,37 @@ def _judge(data: Data) -> list[Check]:
         }
         queued = [value > 0 for value in deep["p95_rtts"]]
         checks += [
-            within(
+            Statement("consistently better").shape(
                 f"Runs in which the mean slowdown is smaller with {name} than with CUBIC",
                 _better(data, name),
-                paper="consistently better",
                 least=0.9,
                 unit="of runs",
-                shape=True,
             ),
             *(
-                more(
+                Statement("slightly better").more(
                     f"Mean slowdown with CUBIC divided by that with {name}, {buffer} BDP, all models",
                     data.values("slowdown", controller="cubic", buffer_bdp=buffer),
                     data.values("slowdown", controller=name, buffer_bdp=buffer),
-                    paper="slightly better",
                     most=2,
                     shape=False,
                 )
                 for buffer in (_SHALLOW, _DEEP)
             ),
-            within(
+            Statement("BBR often limits queuing delay to 2 RTTmin").shape(
                 f"{name}: time with a queue longer than 2 RTTmin, 8 BDP",
                 deep["over_limit"].only(queued) if len(queued) == len(deep["over_limit"]) else [],
-                paper="BBR often limits queuing delay to 2 RTTmin",
                 most=0.25,
                 unit="of the time",
-                shape=True,
             ),
-            within(
+            Statement("claims list: queueing delay mostly limited to 2 RTTmin").within(
                 f"{name}: 95th percentile of the queue, 8 BDP",
                 deep["p95_rtts"].only(queued),
-                paper="claims list: queueing delay mostly limited to 2 RTTmin",
                 most=2,
                 unit="RTTmin",
             ),
-            within(
+            Statement("BBR avoids to fill deep buffers completely").within(
                 f"{name}: longest queue, 8 BDP",
                 deep["most_rtts"].only(value > 0 for value in deep["most_rtts"]),
-                paper="BBR avoids to fill deep buffers completely",
                 most=0.95 * _DEEP,
                 unit="RTTmin",
             ),
@@ -228,22 +214,19 @@ def _judge(data: Data) -> list[Check]:
     return checks
 
 
-def _explain(data: Data) -> list[str]:
+def explain(data: Data) -> list[str]:
     said = []
     for name in data.runs["controller"].unique(maintain_order=True).to_list():
         for buffer in (_SHALLOW, _DEEP):
-            slowdown, queue, again, load = (
-                data.mean(column, controller=name, buffer_bdp=buffer)
-                for column in ("slowdown", "mean_rtts", "retransmitted", "load")
+            slowdown, queue, again, load = data.means(
+                "slowdown", "mean_rtts", "retransmitted", "load", controller=name, buffer_bdp=buffer
             )
             if not math.isnan(slowdown):
                 said.append(
                     f"{name}, {buffer} BDP: mean slowdown {number(slowdown)}, mean queue {number(queue)} "
                     f"RTTmin, {number(100 * again)} % retransmitted, {number(100 * load)} % of the link used."
                 )
-        then, mean = (
-            data.mean(column, controller=name, buffer_bdp=_DEEP) for column in ("large_then", "large")
-        )
+        then, mean = data.means("large_then", "large", controller=name, buffer_bdp=_DEEP)
         if not math.isnan(then):
             said.append(
                 f"{name}, {_DEEP} BDP: while the queue is longer than {_LIMIT} RTTmin, {number(then)} flows "
@@ -257,7 +240,6 @@ CLAIM = Claim(
     says="15min MAWI trace (2020/06/10, 10 Gbit/s link, 890 000 TCP flows), replay at 3 Gbit/s. BBR performs "
     "slightly but consistently better than Cubic. BBR avoids to fill deep buffers completely, and often "
     "limits queuing delay to 2 RTTmin.",
-    worlds=("sim",),
     grid=Grid(
         factors={
             "controller": _path.CONTROLLERS,
@@ -270,11 +252,6 @@ CLAIM = Claim(
         tiny={"scale": (0.01,), "seconds": (3,)},
         document=_document,
     ),
-    measure=_measure,
-    series=_series,
-    figure=_figure,
-    judge=_judge,
-    explain=_explain,
     look_at="Which curve is lower at the sizes of most flows, in each buffer, and how far is it from SRPT?",
     cause="Nine of ten flows are small, and their slowdown is the queue that large flows keep. With 1 BDP, "
     "CUBIC's large flows lose segments and leave the link: it carries 45 % of its rate, with bbr3 53 %, "
