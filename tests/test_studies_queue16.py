@@ -402,9 +402,9 @@ def test_a_policer_s_rate_is_held_where_the_gain_does_not_cycle() -> None:
 def test_only_the_model_holds_a_policer_s_rate(switch: str, held: bool) -> None:
     document = policer_claim._document(f"bbr1{switch}", 10)
     run = fp.run(document).runs[0]
-    row = policer_claim._measure(Trial({"controller": f"bbr1{switch}", "seconds": 10}, run))
+    row = policer_claim.measure(Trial({"controller": f"bbr1{switch}", "seconds": 10}, run))
     assert (row["held_part"] > 0) is held
-    drawn = policer_claim._series(Trial({"controller": f"bbr1{switch}", "seconds": 10}, run))
+    drawn = policer_claim.series(Trial({"controller": f"bbr1{switch}", "seconds": 10}, run))
     assert drawn["held"].any() is held
 
 
@@ -412,7 +412,7 @@ def test_the_end_of_a_run_decides_nothing_about_a_change_of_bandwidth() -> None:
     rows = []
     for seconds in (70.0, 75.0):
         document = {**fig3_claim._document(seconds), "duration": f"{seconds} s"}
-        rows.append(fig3_claim._measure(Trial({"seconds": seconds}, fp.run(document).runs[0])))
+        rows.append(fig3_claim.measure(Trial({"seconds": seconds}, fp.run(document).runs[0])))
     assert rows[0] == rows[1]
 
 
@@ -565,7 +565,7 @@ def test_other_losses_are_drawn_and_judged_beside_the_assumed_ones() -> None:
 def test_shares_over_time_are_those_of_the_parts_of_a_run() -> None:
     document = coexist_claim._document(1, 12)
     run = fp.run(document).runs[0]
-    row = coexist_claim._measure(Trial({"buffer_bdp": 1, "seconds": 12}, run))
+    row = coexist_claim.measure(Trial({"buffer_bdp": 1, "seconds": 12}, run))
     parts = [row[f"share_{number}"] for number in range(1, 13)]
     assert all(0 < part < 1 for part in parts)
     # The second half's share lies between those of its parts.

@@ -13,7 +13,7 @@ import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, take
-from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, more, within
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial
 
 _ONE, _TWO = "bbr1:cwnd_gain=1,extra_acked_gain=0", "bbr1:cwnd_gain=2,extra_acked_gain=0"
 
@@ -28,11 +28,11 @@ def _document(controller: str, every_ms: int, seconds: int) -> dict[str, Any]:
     }
 
 
-def _measure(trial: Trial) -> Row:
+def measure(trial: Trial) -> Row:
     return {"goodput_mbps": take.goodput_mbps(trial.run)}
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     names = {_TWO: "window of 2 BDP", _ONE: "window of 1 BDP"}
     frame = charts.means(data, ["controller", "every_ms"], "goodput_mbps").with_columns(
         pl.col("controller").replace_strict(names)
@@ -47,42 +47,34 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     return charts.worlds(data, panel, "Goodput under aggregated ACKs", "one BBR flow, 100 Mbit/s, 40 ms")
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     def at(controller: str, every_ms: int) -> list[float]:
         return data.values("goodput_mbps", controller=controller, every_ms=every_ms)
 
     worst = int(data.runs["every_ms"].max() or 0)  # type: ignore[arg-type]
     return [
-        more(
+        Statement("continue sending smoothly, even when ACKs are delayed by up to one RTT").more(
             f"goodput with two BDP: ACKs every {worst} ms, divided by that without aggregation",
             at(_TWO, worst),
             at(_TWO, 0),
-            paper="continue sending smoothly, even when ACKs are delayed by up to one RTT",
             least=0.9,
         ),
-        more(
+        Statement("throughput-reducing stalls").more(
             f"goodput with one BDP: ACKs every {worst} ms, divided by that without aggregation",
             at(_ONE, worst),
             at(_ONE, 0),
-            paper="throughput-reducing stalls",
             least=0,
             most=0.8,
             shape=False,
         ),
-        more(
+        Statement("cwnd_gain of two avoids stalls").more(
             f"goodput with two BDP divided by that with one, ACKs every {worst} ms",
             at(_TWO, worst),
             at(_ONE, worst),
-            paper="cwnd_gain of two avoids stalls",
             least=1.1,
         ),
-        within(
-            "goodput with two BDP without aggregation",
-            at(_TWO, 0),
-            paper="continue sending smoothly at the estimated delivery rate",
-            least=90,
-            unit="Mbit/s",
-            shape=True,
+        Statement("continue sending smoothly at the estimated delivery rate").shape(
+            "goodput with two BDP without aggregation", at(_TWO, 0), least=90, unit="Mbit/s"
         ),
     ]
 
@@ -92,15 +84,11 @@ CLAIM = Claim(
     says="When inflight is limited to one BDP, this results in throughput-reducing stalls. Raising "
     "ProbeBW's cwnd_gain to two allowed BBR to continue sending smoothly at the estimated delivery rate, "
     "even when ACKs are delayed by up to one RTT.",
-    worlds=("sim",),
     grid=Grid(
         factors={"controller": (_TWO, _ONE), "every_ms": (0, 5, 10, 20, 30, 40), "seconds": (30,)},
         quick={"every_ms": (0, 20, 40)},
         tiny={"every_ms": (0, 40), "seconds": (2,)},
         document=_document,
     ),
-    measure=_measure,
-    figure=_figure,
-    judge=_judge,
     look_at="How far apart are the lines at one RTT (40 ms)?",
 )

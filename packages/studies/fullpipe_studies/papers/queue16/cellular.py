@@ -36,12 +36,11 @@ from fullpipe_studies.claim import (
     Data,
     Grid,
     Row,
+    Statement,
     Trial,
     Values,
-    more,
     number,
     own,
-    within,
 )
 
 _GAINS = {
@@ -100,7 +99,7 @@ def _carried_mbps(begin_s: float, end_s: float) -> float:
     return (passed(end_s) - passed(begin_s)) * 1500 * 8e-6 / (end_s - begin_s)
 
 
-def _measure(trial: Trial) -> Row:
+def measure(trial: Trial) -> Row:
     last_third = trial.factors["seconds"] * 2 / 3
     frame = take.samples(trial.run, after_s=last_third)
     queue = take.link(trial.run, _QUEUE[trial.factors["link"]], after_s=last_third)
@@ -134,7 +133,7 @@ def _predicted(gain: float) -> float:
     return min(1.0, max(0.0, (high - (gain - 1) * _RTT_MS) / (high - low)))
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     names = {controller: f"gain {gain:g}" for gain, controller in _GAINS.items()} | {_CUBIC: "CUBIC"}
 
     def panel(part: Data) -> Any:
@@ -198,81 +197,71 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     )
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     def of(column: str, controller: str, link: str) -> Values:
         return data.values(column, controller=controller, link=link)
 
     stuck = {gain: _stuck(data, controller) for gain, controller in _GAINS.items()}
     gains, highest = list(_GAINS), _GAINS[1.25]
-    alike = "no result; our expectation: no degradation compared with CUBIC"
-    fewer = "no result; our expectation: bigger queues, fewer stuck connections"
+    alike = Statement("no result; our expectation: no degradation compared with CUBIC")
+    fewer = Statement("no result; our expectation: bigger queues, fewer stuck connections")
     return own(
-        within(
+        Statement("no result; our expectation: all").shape(
             f"radios on which a peak gain of {gains[0]:g} gets stuck",
             stuck[gains[0]],
-            paper="no result; our expectation: all",
             least=0.5,
             unit="of all",
-            shape=True,
         ),
-        within(
+        fewer.shape(
             f"radios on which a peak gain of {gains[0]:g} gets stuck and one of {gains[-1]:g} does not",
             stuck[gains[0]].minus(stuck[gains[-1]]),
-            paper=fewer,
             least=0.5,
             unit="of all",
-            shape=True,
         ),
         *(
-            within(
+            fewer.within(
                 f"radios on which {low:g} gets stuck, less those on which {high:g} does",
                 stuck[low].minus(stuck[high]),
-                paper=fewer,
                 least=0,
                 unit="of all",
             )
             for low, high in pairwise(gains)
         ),
         *(
-            within(
+            Statement(f"no result; our expectation: {100 * _predicted(gain):g} % of all").within(
                 f"radios on which a gain of {gain:g} gets stuck: distance from what its queue lets expect",
                 Values(
                     (abs(value - _predicted(gain)) for value in stuck[gain]),
                     stuck[gain].seeds,
                     conditions=True,
                 ),
-                paper=f"no result; our expectation: {100 * _predicted(gain):g} % of all",
                 most=0.15,
                 unit="of all",
             )
             for gain in gains
         ),
-        within(
+        alike.within(
             "radios on which a peak gain of 1.25 gets stuck, less those on which CUBIC does",
             stuck[1.25].minus(_stuck(data, _CUBIC)),
-            paper=alike,
             most=0.1,
             unit="of all",
         ),
-        more(
+        alike.more(
             "goodput with peak gain 1.25 divided by CUBIC's, on the trace",
             of("goodput_mbps", highest, _TRACE),
             of("goodput_mbps", _CUBIC, _TRACE),
-            paper=alike,
             least=0.9,
             shape=False,
         ),
-        within(
+        Statement("no result; our expectation: most of it").shape(
             "goodput with peak gain 1.25 on the delivery trace, relative to its mean rate",
             of("of_most", highest, _TRACE),
-            paper="no result; our expectation: most of it",
             least=0.7,
-            shape=True,
         ),
     )
 
 
-def _explain(data: Data) -> list[str]:
+def explain(data: Data) -> list[str]:
     said = []
     for gain, controller in _GAINS.items():
         stuck = _stuck(data, controller)
@@ -293,7 +282,6 @@ CLAIM = Claim(
     "stuck at low rates. Raising the peak ProbeBW pacing_gain to create bigger queues resulted in fewer "
     "stuck connections. With the current 1.25 peak gain, no degradation is apparent compared with CUBIC on "
     "any network.",
-    worlds=("sim",),
     grid=Grid(
         factors={
             "controller": (*_GAINS.values(), _CUBIC),
@@ -307,10 +295,6 @@ CLAIM = Claim(
         only=lambda link, demand_ms, **_others: (link == _TRACE) == (demand_ms == 0.0),
         document=_document,
     ),
-    measure=_measure,
-    figure=_figure,
-    judge=_judge,
-    explain=_explain,
     look_at="With which gains is a flow stuck, and at which thresholds?",
     cause="Packets leave in bursts, which add about 3 ms to the queue that a gain builds, so that fewer "
     "flows get stuck than the gain alone lets expect; the order of the gains is as expected",

@@ -23,7 +23,7 @@ import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, layers, take
-from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, more, number, own, within
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, number, own
 
 # Our reading of the paper's words, in BDP: up to four do not exceed several, eight or more do.
 _UP_TO, _SEVERAL = 4, (8, 16)
@@ -55,7 +55,7 @@ def _share(frame: pl.DataFrame) -> float | None:
     return known[0] / total if len(known) == 2 and total else None
 
 
-def _measure(trial: Trial) -> Row:
+def measure(trial: Trial) -> Row:
     seconds = trial.factors["seconds"]
     late = take.samples(trial.run, after_s=seconds / 2)
     parts = [seconds * part / _PARTS for part in range(_PARTS + 1)]
@@ -89,7 +89,7 @@ def _over_time(runs: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
         runs = part.runs.with_columns(pl.lit("bbr1").alias("controller"))
         x = alt.X("buffer_bdp:Q", title="buffer, BDP", scale=alt.Scale(type="log", base=2))
@@ -125,7 +125,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     )
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     buffers = sorted(data.runs["buffer_bdp"].unique().to_list())
 
     def bbr(buffer_bdp: float) -> Sequence[float]:
@@ -136,44 +136,28 @@ def _judge(data: Data) -> list[Check]:
 
     shallow = [one for one in buffers if one <= _UP_TO]
     deep = [one for one in buffers if one in _SEVERAL]
-    fair, more_than = "converges toward a fair share", "more than their fair share"
+    fair = Statement("converges toward a fair share")
+    more_than = Statement("more than their fair share")
     return [
         *(
-            within(
-                f"BBR's share at {one:g} BDP",
-                bbr(one),
-                paper=fair,
-                least=_TOWARD[0],
-                most=_TOWARD[1],
-                shape=True,
-            )
+            fair.shape(f"BBR's share at {one:g} BDP", bbr(one), least=_TOWARD[0], most=_TOWARD[1])
             for one in shallow
         ),
         *(
-            more(
-                f"CUBIC's share divided by BBR's at {one:g} BDP (direction)",
-                cubic(one),
-                bbr(one),
-                paper=more_than,
-            )
+            more_than.more(f"CUBIC's share divided by BBR's at {one:g} BDP (direction)", cubic(one), bbr(one))
             for one in deep
         ),
         *own(
             *(
-                within(
-                    f"BBR's share at {one:g} BDP: near a half",
-                    bbr(one),
-                    paper=fair,
-                    least=_NEAR[0],
-                    most=_NEAR[1],
+                fair.within(
+                    f"BBR's share at {one:g} BDP: near a half", bbr(one), least=_NEAR[0], most=_NEAR[1]
                 )
                 for one in shallow
             ),
             *(
-                within(
+                more_than.within(
                     f"CUBIC's share at {one:g} BDP: a tenth more than a half",
                     cubic(one),
-                    paper=more_than,
                     least=_MORE_THAN_FAIR,
                 )
                 for one in deep
@@ -182,12 +166,11 @@ def _judge(data: Data) -> list[Check]:
     ]
 
 
-def _explain(data: Data) -> list[str]:
+def explain(data: Data) -> list[str]:
     said = []
     for buffer in sorted({*data.values("buffer_bdp")}):
-        share, inflight, window, least = (
-            data.mean(column, buffer_bdp=buffer)
-            for column in ("bbr_share", "bbr_inflight_bdp", "bbr_window_bdp", "least_queue_rtts")
+        share, inflight, window, least = data.means(
+            "bbr_share", "bbr_inflight_bdp", "bbr_window_bdp", "least_queue_rtts", buffer_bdp=buffer
         )
         again = [data.mean(f"{name}_again", buffer_bdp=buffer) for name in ("bbr", "cubic")]
         if math.isnan(inflight) or math.isnan(least):
@@ -224,10 +207,6 @@ CLAIM = Claim(
         in_wall_time={"buffer_bdp": (0.5, 1, 2, 3, 4, 8, 16), "seconds": (60,)},
         document=_document,
     ),
-    measure=_measure,
-    figure=_figure,
-    judge=_judge,
-    explain=_explain,
     cause="BBR's window of two estimated BDP and its probes do not give way to losses, CUBIC's window does. "
     "With 1 BDP, BBR's share is 0.88; with cwnd_gain=1.5 it is 0.64, with 1.25 0.54 and with 1 0.24; with "
     "probes of 5 % instead of 25 (probe_gain=1.05) it is 0.56. With half a BDP it is 0.88 down to a gain of "

@@ -14,7 +14,7 @@ import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, take
-from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, Values, within
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, Values
 
 _RATE_MBPS, _RTT_MS, _BUFFER_BDP = 100.0, 40.0, 1.5
 _EDGE_BDP = 1 + _BUFFER_BDP
@@ -30,7 +30,7 @@ def _document(cap_bdp: float, seconds: int) -> dict[str, Any]:
     }
 
 
-def _measure(trial: Trial) -> Row:
+def measure(trial: Trial) -> Row:
     # The window has reached its limit by the middle of the run.
     half_s = trial.factors["seconds"] / 2
     frame = take.samples(trial.run, after_s=half_s)
@@ -45,7 +45,7 @@ def _measure(trial: Trial) -> Row:
     }
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     frame = data.runs.filter(data.runs["seed"] == data.runs["seed"].min()).select(
         "cap_bdp", "inflight_bdp", "rate_mbps", "rtt_ms", "retransmits"
     )
@@ -87,7 +87,7 @@ def _slope(points: list[tuple[float, float]]) -> float:
     return sum((x - x_mean) * (y - y_mean) for x, y in points) / across if across > 0 else float("nan")
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     def chosen(span: tuple[float, float], column: str) -> pl.DataFrame:
         inside = data.runs.filter(pl.col("cap_bdp").is_between(*span))
         return inside.drop_nulls(["inflight_bdp", column])
@@ -110,46 +110,31 @@ def _judge(data: Data) -> list[Check]:
     top = sum(flat) / len(flat) if flat else float("nan")
     knees = [top / slope if slope > 0 else float("nan") for slope in rate_slopes]
     return [
-        within(
-            "RTT up to 0.8 BDP, divided by RTprop",
-            values("rtt_ms", _LEFT, _RTT_MS),
-            paper="RTprop",
-            least=0.98,
-            most=1.1,
-            shape=True,
+        Statement("RTprop").shape(
+            "RTT up to 0.8 BDP, divided by RTprop", values("rtt_ms", _LEFT, _RTT_MS), least=0.98, most=1.1
         ),
-        within(
+        Statement("1/RTprop").within(
             "slope of the delivery rate up to 0.8 BDP, divided by 1/RTprop",
             [slope / _RATE_MBPS for slope in rate_slopes],
-            paper="1/RTprop",
             least=0.9,
             most=1.1,
         ),
-        within(
+        Statement("1/BtlBw").within(
             "slope of the RTT from 1.2 to 2.2 BDP, divided by 1/BtlBw",
             [slope / _RTT_MS for slope in rtt_slopes],
-            paper="1/BtlBw",
             least=0.9,
             most=1.1,
         ),
-        within(
+        Statement("BtlBw").shape(
             "delivery rate from 1.2 to 2.2 BDP, divided by BtlBw",
             values("rate_mbps", _RIGHT, _RATE_MBPS),
-            paper="BtlBw",
             least=0.97,
             most=1.01,
-            shape=True,
         ),
-        within("knee", knees, paper="1 BDP", least=0.9, most=1.1, unit="BDP", shape=True),
-        within(
-            "retransmissions up to 2.3 BDP", values("retransmits", (0, 2.3)), paper="none", most=0, shape=True
-        ),
-        within(
-            "retransmissions from 2.8 BDP on",
-            values("retransmits", (2.8, 10)),
-            paper="packets are dropped",
-            least=1,
-            shape=True,
+        Statement("1 BDP").shape("knee", knees, least=0.9, most=1.1, unit="BDP"),
+        Statement("none").shape("retransmissions up to 2.3 BDP", values("retransmits", (0, 2.3)), most=0),
+        Statement("packets are dropped").shape(
+            "retransmissions from 2.8 BDP on", values("retransmits", (2.8, 10)), least=1
         ),
     ]
 
@@ -159,7 +144,6 @@ CLAIM = Claim(
     says="When there isn't enough data in flight to fill the pipe, RTprop determines behavior; otherwise, "
     "BtlBw dominates. Constraint lines intersect at inflight = BtlBw × RTprop, a.k.a. the pipe's BDP. "
     "Packets are dropped when the excess exceeds the buffer capacity.",
-    worlds=("sim",),
     grid=Grid(
         factors={
             "cap_bdp": (0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 1.0, 1.1, 1.2, 1.5, 1.8, 2.0, 2.2, 2.4, 2.8, 3.4, 4.0),
@@ -169,9 +153,6 @@ CLAIM = Claim(
         tiny={"cap_bdp": (0.5, 3.0), "seconds": (2,)},
         document=_document,
     ),
-    measure=_measure,
-    figure=_figure,
-    judge=_judge,
     look_at="Is there a knee at 1 BDP in both upper panels, and are there losses only to the right of the "
     "buffer's edge?",
 )

@@ -23,8 +23,8 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from fullpipe_studies import charts, take
-from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, more, number, within
+from fullpipe_studies import charts, layers, take
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, number
 
 _RATE_BPS = 128e3
 _RTT_MS = 40.0
@@ -56,7 +56,7 @@ def _document(controller: str, buffer_kb: int, seconds: int) -> dict[str, Any]:
     }
 
 
-def _measure(trial: Trial) -> Row:
+def measure(trial: Trial) -> Row:
     seconds = trial.factors["seconds"]
     frame = take.samples(trial.run, after_s=_STEADY * seconds, before_s=_LATE * seconds)
     rtt_ms = take.median(frame, "srtt_ms")
@@ -77,7 +77,7 @@ def _measure(trial: Trial) -> Row:
     }
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     frame = charts.means(data, ["controller", "buffer_kb"], "rtt_ms").with_columns(
         *(pl.col(name) / 1e3 for name in ("mean", "low", "high"))
     )
@@ -86,11 +86,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
         ours = frame.filter(pl.col("world") == part.worlds[0])
         x = alt.X("buffer_kb:Q", title="link buffer, KB", scale=alt.Scale(type="log"))
         lines = charts.points(ours, x, "median RTT, s", charts.controllers(ours), type="log")
-        limit = (
-            alt.Chart(alt.InlineData(values=[{"y": _SYN_TIMEOUT_S}]))
-            .mark_rule(strokeDash=[4, 3], color="#79818d")
-            .encode(y="y:Q")
-        )
+        limit = layers.level(_SYN_TIMEOUT_S)
         return alt.layer(limit, lines).properties(width=charts.WIDTH, height=charts.HEIGHT)
 
     return charts.worlds(
@@ -104,7 +100,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     )
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     buffers = sorted(data.runs["buffer_kb"].unique().to_list())
     small, deep = buffers[0], buffers[-1]
 
@@ -118,68 +114,58 @@ def _judge(data: Data) -> list[Check]:
     bbr = [row for row in zip(*(rtts("bbr1", one) for one in roomy), strict=False) if min(row) > 0]
     growth = (deep * 8e6 / _RATE_BPS + _RTT_MS) / (ample * 8e6 / _RATE_BPS + _RTT_MS)
     checks = [
-        within(
+        Statement("independent of buffer size").shape(
             f"BBR's RTT with buffers of {ample} to {deep} KB: the longest divided by the shortest",
             [max(row) / min(row) for row in bbr],
-            paper="independent of buffer size",
             most=1.5,
             unit="times",
-            shape=True,
         ),
-        more(
+        Statement("grows linearly with buffer size").more(
             f"CUBIC's RTT at {deep} KB divided by that at {ample} KB, relative to linear growth",
             rtts("cubic", deep),
             [value * growth for value in rtts("cubic", ample)],
-            paper="grows linearly with buffer size",
             least=0.6,
             most=1.4,
         ),
-        more(
+        Statement("CUBIC always fills the buffer").more(
             f"CUBIC's RTT divided by BBR's at {deep} KB",
             rtts("cubic", deep),
             rtts("bbr1", deep),
-            paper="CUBIC always fills the buffer",
             least=max(2.0, deep / ample / 4),
         ),
-        within(
+        Statement("the queue near its minimum").within(
             f"BBR's longest RTT with buffers of {ample} to {deep} KB, divided by that of its minimum "
             "window of four packets a flow",
             [max(row) / _LEAST_MS for row in bbr],
-            paper="the queue near its minimum",
             most=1.5,
             unit="times",
         ),
-        within(
+        Statement("always fill the buffer").within(
             f"CUBIC's RTT at {deep} KB divided by that of a full buffer",
             data.values("of_full", controller="cubic", buffer_kb=deep),
-            paper="always fill the buffer",
             least=0.7,
             most=1.1,
         ),
     ]
     if deep == _DEEP_KB:
         checks += [
-            within(
+            Statement("cannot connect until the queue empties").shape(
                 "SYNs that time out behind CUBIC with the deepest buffer",
                 data.values("timed_out", controller="cubic", buffer_kb=_DEEP_KB),
-                paper="cannot connect until the queue empties",
                 least=0.9,
                 unit="of runs",
-                shape=True,
             ),
-            within(
+            Statement("claims list: not behind BBR").shape(
                 "SYNs that time out behind BBR with the deepest buffer",
                 data.values("timed_out", controller="bbr1", buffer_kb=_DEEP_KB),
-                paper="claims list: not behind BBR",
                 most=0.0,
                 unit="of runs",
-                shape=True,
             ),
         ]
     return checks
 
 
-def _explain(data: Data) -> list[str]:
+def explain(data: Data) -> list[str]:
     if not {"startup_s", "last_drop_s"} <= set(data.runs.columns):
         return []
     begins_s = _STEADY * data.most("seconds")
@@ -219,10 +205,6 @@ CLAIM = Claim(
         in_wall_time={"buffer_kb": (100, 300), "seconds": (3600,)},
         document=_document,
     ),
-    measure=_measure,
-    figure=_figure,
-    judge=_judge,
-    explain=_explain,
     look_at="BBR's line should be flat and CUBIC's straight; both axes are logarithmic. The kernel world "
     "stops at 300 KB, where no SYN times out: that half of the claim is not checked there.",
 )

@@ -19,7 +19,7 @@ import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, take
-from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, number, within
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, number
 
 _RATE_MBPS, _RTT_MS = 10.0, 40.0
 # After start-up and its drain; before the first ProbeRTT, 10 s after the start.
@@ -41,7 +41,7 @@ def _steady(trial: Trial) -> pl.DataFrame:
     return take.over_time(trial.run).filter(pl.col("time_s").is_between(_FROM_S, _TO_S))
 
 
-def _measure(trial: Trial) -> Row:
+def measure(trial: Trial) -> Row:
     frame = _steady(trial)
     row: Row = dict.fromkeys(
         (
@@ -114,7 +114,7 @@ def _probe(frame: pl.DataFrame, begin_s: float, end_s: float) -> Row:
     }
 
 
-def _series(trial: Trial) -> pl.DataFrame:
+def series(trial: Trial) -> pl.DataFrame:
     frame = _steady(trial)
     begin = frame.filter(pl.col("phase") == "probe_bw_up")["time_s"].min()
     start_s = (begin if isinstance(begin, float) else _FROM_S) - 0.06
@@ -129,7 +129,7 @@ def _series(trial: Trial) -> pl.DataFrame:
     )
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
         frame = part.series
         x = alt.X("time_s:Q", title="time, s", scale=alt.Scale(domain=[0, _DRAWN_S], nice=False))
@@ -167,78 +167,49 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     )
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     return [
-        within(
-            "gain cycle",
-            data.values("cycle_rtprops"),
-            paper="8 phases of one RTprop",
-            least=6.5,
-            most=10,
-            unit="RTprop",
+        Statement("8 phases of one RTprop").within(
+            "gain cycle", data.values("cycle_rtprops"), least=6.5, most=10, unit="RTprop"
         ),
-        within(
-            "length of the phase with gain 5/4",
-            data.values("up_rtprops"),
-            paper="one RTprop",
-            least=0.8,
-            most=1.6,
-            unit="RTprop",
+        Statement("one RTprop").within(
+            "length of the phase with gain 5/4", data.values("up_rtprops"), least=0.8, most=1.6, unit="RTprop"
         ),
-        within(
-            "peak inflight relative to cruising",
-            data.values("inflight_peak"),
-            paper="5/4 for one RTprop: 25 %",
-            least=0.15,
-            most=0.35,
+        Statement("5/4 for one RTprop: 25 %").within(
+            "peak inflight relative to cruising", data.values("inflight_peak"), least=0.15, most=0.35
         ),
-        within(
-            "peak RTT relative to cruising",
-            data.values("rtt_peak"),
-            paper="rises as inflight does",
-            least=0.15,
-            most=0.35,
+        Statement("rises as inflight does").within(
+            "peak RTT relative to cruising", data.values("rtt_peak"), least=0.15, most=0.35
         ),
-        within(
-            "peak inflight relative to cruising (direction)",
-            data.values("inflight_peak"),
-            paper="increases inflight",
-            least=0.05,
-            shape=True,
+        Statement("increases inflight").shape(
+            "peak inflight relative to cruising (direction)", data.values("inflight_peak"), least=0.05
         ),
-        within(
+        Statement("the queue is removed by the next RTprop").shape(
             "RTT three RTprops after the start of a probe, divided by that while cruising",
             data.values("after_down"),
-            paper="the queue is removed by the next RTprop",
             most=1.05,
             unit="times",
-            shape=True,
         ),
-        within(
+        Statement("deliveryRate constant").shape(
             "bytes delivered per RTprop: 5th percentile, divided by what the link can carry",
             data.values("rate_low"),
-            paper="deliveryRate constant",
             least=0.95,
-            shape=True,
         ),
-        within(
+        Statement("deliveryRate constant").shape(
             "bytes delivered per RTprop: 95th percentile, divided by what the link can carry",
             data.values("rate_high"),
-            paper="deliveryRate constant",
             most=1.05,
-            shape=True,
         ),
-        within(
+        Statement("deliveryRate constant").within(
             "Linux's delivery-rate samples: 5th percentile, divided by the link's rate",
             data.values("sampled_low"),
-            paper="deliveryRate constant",
             least=0.95,
         ),
     ]
 
 
-def _explain(data: Data) -> list[str]:
-    lowest, low, arrived = (data.mean(column) for column in ("lowest_rtprops", "sampled_low", "rate_low"))
+def explain(data: Data) -> list[str]:
+    lowest, low, arrived = data.means("lowest_rtprops", "sampled_low", "rate_low")
     if math.isnan(lowest):
         return []
     return [
@@ -258,11 +229,6 @@ CLAIM = Claim(
     "the next RTprop.",
     worlds=("sim", "kernel"),
     grid=Grid(factors={"seconds": (9.6,)}, document=_document),
-    measure=_measure,
-    series=_series,
-    figure=_figure,
-    judge=_judge,
-    explain=_explain,
     look_at="Do RTT and inflight show one triangle every eight round trips, while the delivery rate stays "
     "constant?",
 )

@@ -24,8 +24,8 @@ import altair as alt
 import polars as pl
 
 from fullpipe.report.figures import theme
-from fullpipe_studies import charts, take
-from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, number, within
+from fullpipe_studies import charts, layers, take
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, number
 
 _LOW_MBPS, _HIGH_MBPS, _RTT_MS = 10.0, 20.0, 40.0
 _RISE_S, _FALL_S = 20.0, 40.0
@@ -63,7 +63,7 @@ def _over_run(trial: Trial) -> pl.DataFrame:
     return take.over_time(trial.run).with_columns(pl.col("time_s") + start_s)
 
 
-def _measure(trial: Trial) -> Row:
+def measure(trial: Trial) -> Row:
     frame = _over_run(trial)
     payload = take.payload_share(trial) * 1e6
     before = frame.filter(pl.col("time_s").is_between(_RISE_S - 2, _RISE_S))
@@ -106,7 +106,7 @@ def _longest_probe_s(frame: pl.DataFrame) -> float:
     return take.most(probes.select(pl.col("end_s") - pl.col("start_s")), "end_s") or 0.0
 
 
-def _series(trial: Trial) -> pl.DataFrame:
+def series(trial: Trial) -> pl.DataFrame:
     frame = _over_run(trial)
     shown = [
         frame.filter(pl.col("time_s").is_between(at - 0.5, at + until_s)).with_columns(
@@ -124,7 +124,7 @@ def _since(change_s: float, at_s: float | None, after: pl.DataFrame) -> float | 
     return math.inf if after.height else None
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     # The same axes in every world.
     tops = {
         (name, column): take.most(data.series.filter(pl.col("change") == name), column) or 1.0
@@ -146,9 +146,8 @@ def _figure(data: Data) -> alt.TopLevelMixin:
             def line(column: str, title: str, colour: str, paper: float) -> Any:
                 scale = alt.Scale(domain=[0, tops[name, column]])
                 drawn = alt.Chart(charts.values(frame.select("time_s", column)))
-                level = alt.Chart(alt.InlineData(values=[{"y": paper}])).encode(y="y:Q")
                 return alt.layer(
-                    level.mark_rule(strokeDash=[4, 3], color=theme.QUIET),
+                    layers.level(paper),
                     changed.mark_rule(color=theme.QUIET).encode(x="x:Q"),
                     drawn.mark_line(strokeWidth=1.2, color=colour, clip=True).encode(
                         x=x, y=alt.Y(f"{column}:Q", title=title, scale=scale)
@@ -175,81 +174,62 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     )
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     return [
-        within(
+        Statement("about 3 (1.25³ = 1.95)").within(
             "gain cycles until the estimate is within 5 % of the doubled rate",
             data.values("cycles_to_rise"),
-            paper="about 3 (1.25³ = 1.95)",
             least=2,
             most=4.5,
             unit="cycles",
         ),
-        within(
+        Statement("the gain of 5/4 a cycle").within(
             "growth of the estimate in about the first cycle",
             data.values("first_step"),
-            paper="the gain of 5/4 a cycle",
             least=1.15,
             most=1.6,
             unit="times",
         ),
-        within(
+        Statement("converges exponentially fast").shape(
             "growth of the estimate in about the first cycle (direction)",
             data.values("first_step"),
-            paper="converges exponentially fast",
             least=1.15,
             unit="times",
-            shape=True,
         ),
-        within(
+        Statement("converges exponentially fast").shape(
             "gain cycles until the doubled rate (direction)",
             data.values("cycles_to_rise"),
-            paper="converges exponentially fast",
             most=8,
             unit="cycles",
-            shape=True,
         ),
-        within(
-            "maximum RTT after the fall",
-            data.values("worst_rtt_ms"),
-            paper="a queue is built",
-            least=60,
-            unit="ms",
-            shape=True,
+        Statement("a queue is built").shape(
+            "maximum RTT after the fall", data.values("worst_rtt_ms"), least=60, unit="ms"
         ),
-        within(
-            "time until the queue is gone",
-            data.values("seconds_to_drain"),
-            paper="within about 2 s",
-            most=_SOON_S,
-            unit="s",
+        Statement("within about 2 s").within(
+            "time until the queue is gone", data.values("seconds_to_drain"), most=_SOON_S, unit="s"
         ),
-        within(
+        Statement("within about 2 s").within(
             "time until the estimate is at most 5 % above the halved rate",
             data.values("seconds_to_halve"),
-            paper="within about 2 s",
             most=_SOON_S,
             unit="s",
         ),
-        within(
+        Statement("near 40 ms within about 2 s").within(
             f"median RTT from {_SOON_S} to {_AT_FIRST_S:g} s after the fall",
             data.values("first_rtt_ms"),
-            paper="near 40 ms within about 2 s",
             most=_DRAINED_MS,
             unit="ms",
         ),
-        within(
+        Statement("returns near 40 ms").shape(
             f"median RTT from {_LATER_S:g} to {_LAST_S:g} s after the fall",
             data.values("later_rtt_ms"),
-            paper="returns near 40 ms",
             most=_DRAINED_MS,
             unit="ms",
-            shape=True,
         ),
     ]
 
 
-def _explain(data: Data) -> list[str]:
+def explain(data: Data) -> list[str]:
     drained_s = data.mean("seconds_to_drain")
     drained = f"gone after {number(drained_s)} s" if math.isfinite(drained_s) else "not gone in every run"
     found = [
@@ -278,11 +258,6 @@ CLAIM = Claim(
     "dropping to 10 Mbps after another 20 seconds of steady operation at 20 Mbps.",
     worlds=("sim", "kernel"),
     grid=Grid(factors={"seconds": (_FALL_S + _LAST_S,)}, tiny={"seconds": (43.0,)}, document=_document),
-    measure=_measure,
-    series=_series,
-    figure=_figure,
-    judge=_judge,
-    explain=_explain,
     look_at="How long does inflight take to reach its new level after the rise? After the fall the RTT "
     "is high while the old rate is in the filter; after that the queue drains slowly. Where inflight is "
     "close to zero, the flow is in ProbeRTT.",

@@ -12,9 +12,8 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from fullpipe.report.figures import theme
-from fullpipe_studies import charts, take
-from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, more, within
+from fullpipe_studies import charts, layers, take
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial
 
 _RATE_MBPS, _RTT_MS = 10.0, 40.0
 _RTT_S = _RTT_MS / 1e3
@@ -33,7 +32,7 @@ def _document(controller: str, seconds: float) -> dict[str, Any]:
     }
 
 
-def _measure(trial: Trial) -> Row:
+def measure(trial: Trial) -> Row:
     frame = take.over_time(trial.run)
     # Data flows from one round trip after the SYN on.
     first, second = (
@@ -72,12 +71,12 @@ def _rounds(frame: pl.DataFrame) -> float:
     return float(steps["rounds"].sum())
 
 
-def _series(trial: Trial) -> pl.DataFrame:
+def series(trial: Trial) -> pl.DataFrame:
     frame = take.over_time(trial.run).filter(pl.col("time_s").is_between(0, 1))
     return frame.select("time_s", "inflight_kb", "rtt_ms", "phase").gather_every(2)
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
         frame = part.series
         colour, dash = charts.controllers(frame), charts.dashes(frame)
@@ -90,9 +89,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
                 .mark_line(strokeWidth=1.3, clip=True)
                 .encode(x=x, y=alt.Y(f"{column}:Q", title=title), color=colour, strokeDash=dash)
             )
-            paper = alt.Chart(alt.InlineData(values=[{"y": level} for level in levels])).encode(y="y:Q")
-            marks = paper.mark_rule(strokeDash=[4, 3], color=theme.QUIET)
-            return alt.layer(bounds, marks, drawn).properties(width=charts.WIDTH, height=160)
+            return alt.layer(bounds, layers.level(*levels), drawn).properties(width=charts.WIDTH, height=160)
 
         # A BDP, and two BDP of queue on top of it.
         bdp_kb = take.bdp_bytes(_RATE_MBPS, _RTT_MS) / 1e3
@@ -113,60 +110,44 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     )
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     def values(column: str, controller: str = "bbr1") -> list[float]:
         return data.values(column, controller=controller)
 
     return [
         *(
-            within(
+            Statement("doubles each round").shape(
                 f"inflight of {controller} in the second round divided by that in the first",
                 values("growth_a_round", controller),
-                paper="doubles each round",
                 least=1.6,
                 most=2.4,
                 unit="times",
-                shape=True,
             )
             for controller in ("bbr1", "cubic")
         ),
-        within(
+        Statement("three").within(
             "rounds without growth before BBR leaves Startup",
             values("plateau_rounds"),
-            paper="three",
             least=2.5,
             most=4,
             unit="rounds",
         ),
-        within(
-            "BBR's longest queue",
-            values("startup_queue_bdp"),
-            paper="up to 2 BDP",
-            least=1,
-            most=2.2,
-            unit="BDP",
+        Statement("up to 2 BDP").within(
+            "BBR's longest queue", values("startup_queue_bdp"), least=1, most=2.2, unit="BDP"
         ),
-        within(
-            "BBR's queue in the round after Drain",
-            values("drained_queue_bdp"),
-            paper="completely drained",
-            most=0.2,
-            unit="BDP",
-            shape=True,
+        Statement("completely drained").shape(
+            "BBR's queue in the round after Drain", values("drained_queue_bdp"), most=0.2, unit="BDP"
         ),
-        within(
+        Statement("growth continues").shape(
             "CUBIC's inflight at 0.9 s divided by that at 0.5 s",
             values("late_growth", "cubic"),
-            paper="growth continues",
             least=1.02,
             unit="times",
-            shape=True,
         ),
-        more(
+        Statement("BBR drains its startup queue, CUBIC cannot").more(
             "CUBIC's RTT divided by BBR's after 0.9 s",
             values("last_rtt_ms", "cubic"),
             values("last_rtt_ms"),
-            paper="BBR drains its startup queue, CUBIC cannot",
             least=1.2,
         ),
     ]
@@ -181,10 +162,6 @@ CLAIM = Claim(
         factors={"controller": ("bbr1", "cubic"), "seconds": (1.0,)},
         document=_document,
     ),
-    measure=_measure,
-    series=_series,
-    figure=_figure,
-    judge=_judge,
     look_at="Both lines should grow alike until the pipe is full (50 KB). BBR drops to one BDP at the "
     "second vertical line, and CUBIC keeps growing.",
     cause="TCP measures the path's least RTT with a SYN, QUIC with a datagram of 1200 bytes, which takes 1 "

@@ -13,7 +13,7 @@ import polars as pl
 
 from fullpipe.report.figures import theme
 from fullpipe_studies import charts, take
-from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, more, within
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial
 
 _RATE_MBPS, _RTT_MS, _BUFFER_BDP = 10.0, 40.0, 8
 _BUFFER = _BUFFER_BDP * take.bdp_bytes(_RATE_MBPS, _RTT_MS)
@@ -32,7 +32,7 @@ def _document(controller: str, seconds: float) -> dict[str, Any]:
     }
 
 
-def _measure(trial: Trial) -> Row:
+def measure(trial: Trial) -> Row:
     frame = take.over_time(trial.run).filter(pl.col("time_s") >= _STARTED_S)
     outside = frame.filter(pl.col("phase").is_null() | (pl.col("phase") != "probe_bw_up"))
     part = frame.with_columns((pl.col("queue_bytes") / _BUFFER).alias("part"))
@@ -47,11 +47,11 @@ def _measure(trial: Trial) -> Row:
     }
 
 
-def _series(trial: Trial) -> pl.DataFrame:
+def series(trial: Trial) -> pl.DataFrame:
     return take.over_time(trial.run).select("time_s", "rtt_ms", "phase").gather_every(4)
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
         frame = part.series
         full_ms = _RTT_MS * (1 + _BUFFER_BDP)
@@ -79,37 +79,24 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     )
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     def cubic(column: str) -> list[float]:
         return data.values(column, controller="cubic")
 
     bbr = data.values("median_rtt_ms", controller="bbr1")
     return [
-        within(
-            "BBR's median RTT outside probes",
-            bbr,
-            paper="essentially no queue",
-            most=_RTT_MS + 10,
-            unit="ms",
+        Statement("essentially no queue").within(
+            "BBR's median RTT outside probes", bbr, most=_RTT_MS + 10, unit="ms"
         ),
-        more(
-            "CUBIC's median RTT divided by BBR's",
-            cubic("median_rtt_ms"),
-            bbr,
-            paper="CUBIC fills the buffer",
-            least=2,
+        Statement("CUBIC fills the buffer").more(
+            "CUBIC's median RTT divided by BBR's", cubic("median_rtt_ms"), bbr, least=2
         ),
-        within(
-            "CUBIC's longest queue divided by the buffer",
-            cubic("high_part"),
-            paper="cycles from 70 to 100 % full",
-            least=0.9,
-            shape=True,
+        Statement("cycles from 70 to 100 % full").shape(
+            "CUBIC's longest queue divided by the buffer", cubic("high_part"), least=0.9
         ),
-        within(
+        Statement("cycles from 70 to 100 % full").within(
             "CUBIC's shortest queue after the buffer was full, divided by the buffer",
             cubic("low_part"),
-            paper="cycles from 70 to 100 % full",
             least=0.55,
             most=0.85,
         ),
@@ -122,10 +109,6 @@ CLAIM = Claim(
     "After startup, BBR (green) runs with essentially no queue.",
     worlds=("sim", "kernel"),
     grid=Grid(factors={"controller": ("bbr1", "cubic"), "seconds": (8.0,)}, document=_document),
-    measure=_measure,
-    series=_series,
-    figure=_figure,
-    judge=_judge,
     look_at="CUBIC shows a sawtooth below the full buffer; BBR shows a flat line with a small probe "
     "every third of a second.",
 )

@@ -13,7 +13,7 @@ import polars as pl
 
 from fullpipe.report.figures import theme
 from fullpipe_studies import charts, layers, take
-from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, within
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial
 
 _FLOWS, _STAGGER_S = 5, 2
 _RATE_MBPS = 100
@@ -52,7 +52,7 @@ def _jain(rates: list[float]) -> float:
     return sum(rates) ** 2 / len(rates) / squares if squares > 0 else 0.0
 
 
-def _measure(trial: Trial) -> Row:
+def measure(trial: Trial) -> Row:
     all_there_s = (_FLOWS - 1) * _STAGGER_S + _WINDOW_S
     windows = [
         (number * _WINDOW_S, _jain([*rates, *[0.0] * (_FLOWS - len(rates))]))
@@ -87,14 +87,14 @@ def _together(series: pl.DataFrame) -> float | None:
     return take.mean(best.select(pl.col("flows") / _FLOWS), "flows")
 
 
-def _series(trial: Trial) -> pl.DataFrame:
+def series(trial: Trial) -> pl.DataFrame:
     # Jain's index of the flows that have started.
     fair = pl.col("mbps").sum().pow(2) / pl.len() / pl.col("mbps").pow(2).sum()
     rates = _rates(trial, _BIN_S).with_columns(fair.over("bin").alias("jain"))
     return rates.select((pl.col("bin") * _BIN_S).alias("time_s"), "flow", "mbps", "jain")
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
         x = alt.X("time_s:Q", title="time, s", scale=alt.Scale(nice=False))
         rates = (
@@ -127,29 +127,22 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     )
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     return [
-        within(
-            "Jain's index over the last 5 s",
-            data.values("last_jain"),
-            paper="converge to a fair share",
-            least=0.9,
-            shape=True,
+        Statement("converge to a fair share").shape(
+            "Jain's index over the last 5 s", data.values("last_jain"), least=0.9
         ),
-        within(
+        Statement("claims list: in tens of seconds").within(
             "time from which every window of 5 s is fair (Jain's index at least 0.95)",
             data.values("converged_s"),
-            paper="claims list: in tens of seconds",
             most=50,
             unit="s",
         ),
-        within(
+        Statement("self-synchronization").shape(
             "largest share of flows in ProbeRTT at once, per episode",
             data.values("together"),
-            paper="self-synchronization",
             least=0.7,
             unit="of all flows",
-            shape=True,
         ),
     ]
 
@@ -161,9 +154,5 @@ CLAIM = Claim(
     "ProbeRTT states whose self-synchronization accelerates final convergence.",
     worlds=("sim", "kernel"),
     grid=Grid(factors={"seconds": (60,)}, tiny={"seconds": (12,)}, document=_document),
-    measure=_measure,
-    series=_series,
-    figure=_figure,
-    judge=_judge,
     look_at="Do the lines meet near 20 Mbit/s, and do all flows dip at the same time?",
 )

@@ -41,11 +41,9 @@ from fullpipe_studies.claim import (
     Over,
     Row,
     Setups,
+    Statement,
     Trial,
     geometric,
-    more,
-    share,
-    within,
 )
 
 _BYTES = 8e6
@@ -126,7 +124,7 @@ def _document(controller: str, path: str, losses: str, minutes: int) -> dict[str
     }
 
 
-def _measure(trial: Trial) -> Row:
+def measure(trial: Trial) -> Row:
     path, minutes = trial.factors["path"], trial.factors["minutes"]
     if path in _BULK:
         frame = take.samples(trial.run, after_s=4 * minutes)
@@ -177,7 +175,7 @@ def _gains(data: Data) -> Any:
     )
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     scale = alt.Scale(type="log", domain=[3, 3000])
     axis = alt.Axis(values=[3, 10, 30, 100, 300, 1000, 3000], format=",d")
 
@@ -224,82 +222,65 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     )
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     ratios = _ratios(data)
 
     def bulk(controller: str, path: str) -> Sequence[float]:
         return data.values("throughput_mbps", controller=controller, path=path)
 
-    paper = "consistently 2 to 25 times greater"
+    paper = Statement("consistently 2 to 25 times greater")
     return [
-        share(
+        paper.share(
             "paths on which BBR has more throughput than CUBIC",
             [ratio > 1 for ratio in ratios],
-            paper=paper,
             least=_CONSISTENTLY,
             shape=True,
         ),
-        within(
+        paper.shape(
             "BBR's throughput divided by CUBIC's over the paths",
             ratios,
-            paper=paper,
             least=_LEAST,
             most=_MOST,
             unit="times",
-            shape=True,
             over=Over.POPULATION,
             middle=geometric,
         ),
-        share(
+        paper.share(
             "paths on which BBR has 2 to 25 times CUBIC's",
             [_LEAST <= ratio <= _MOST for ratio in ratios],
-            paper=paper,
             least=_CONSISTENTLY,
         ),
-        within(
+        Statement("335-Mbps maximum throughput").within(
             "BBR with 200 ms and a window of 8 MB, without losses",
             bulk("bbr1", _CLEAN),
-            paper="335-Mbps maximum throughput",
             least=0.95 * _CAP_MBPS,
             most=1.01 * _CAP_MBPS,
             unit="Mbit/s",
         ),
-        within(
-            "BBR with the larger window",
-            bulk("bbr1", _RAISED),
-            paper="2 Gbps",
-            least=1800,
-            most=2200,
-            unit="Mbit/s",
+        Statement("2 Gbps").within(
+            "BBR with the larger window", bulk("bbr1", _RAISED), least=1800, most=2200, unit="Mbit/s"
         ),
-        within(
-            "CUBIC with the larger window",
-            bulk("cubic", _RAISED),
-            paper="remained at 15 Mbit/s",
-            least=10,
-            most=22.5,
-            unit="Mbit/s",
+        Statement("remained at 15 Mbit/s").within(
+            "CUBIC with the larger window", bulk("cubic", _RAISED), least=10, most=22.5, unit="Mbit/s"
         ),
-        more(
+        Statement("133 times").more(
             "BBR divided by CUBIC with the larger window",
             bulk("bbr1", _RAISED),
             bulk("cubic", _RAISED),
-            paper="133 times",
             least=90,
             most=200,
             shape=False,
         ),
-        more(
+        Statement("limited by the receive buffer").more(
             "BBR with the larger window divided by BBR with 8 MB",
             bulk("bbr1", _RAISED),
             bulk("bbr1", _CAPPED),
-            paper="limited by the receive buffer",
             least=2,
         ),
     ]
 
 
-def _explain(data: Data) -> list[str]:
+def explain(data: Data) -> list[str]:
     lossy, clean = (data.mean("throughput_mbps", controller="bbr1", path=path) for path in (_CAPPED, _CLEAN))
     cubic = data.mean("throughput_mbps", controller="cubic", path=_RAISED)
     ratios = population.by_path(data, "throughput_mbps", "bbr1", "cubic")
@@ -329,7 +310,6 @@ CLAIM = Claim(
     "limited by the kernel's TCP receive buffer (8-MB/200-ms intercontinental RTT: 335-Mbps maximum "
     "throughput). Manually raising the receive buffer on one US-Europe path caused BBR [...] to reach 2 "
     "Gbps, while CUBIC remained at 15 Mbps, the 133x relative improvement predicted by Mathis et al.",
-    worlds=("sim",),
     grid=Grid(
         factors={
             "controller": ("bbr1", "cubic"),
@@ -343,13 +323,8 @@ CLAIM = Claim(
         # What the bulk flows are about are a window, and one path whose losses are known.
         only=lambda path, losses, **_others: losses == _MODELLED or path in _PATHS,
     ),
-    measure=_measure,
-    figure=_figure,
-    judge=_judge,
-    explain=_explain,
     look_at="Which part of each line lies within the shaded band, and how far do assumed losses move it?",
     changed="The cap is judged without losses only, ratios by their logarithms, and no extremes",
     setups=Setups(factor="losses", judged=_MODELLED),
     seeds=5,
-    quick_seeds=3,
 )

@@ -18,7 +18,7 @@ import polars as pl
 
 from fullpipe.measures.statistics import share
 from fullpipe_studies import charts, take
-from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, more, number, within
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, number
 
 _RATE_MBPS = 100.0
 _WITHOUT = "bbr1:lt_bw=0"
@@ -37,7 +37,7 @@ def _document(controller: str, loss_pct: float, seconds: int) -> dict[str, Any]:
     }
 
 
-def _measure(trial: Trial) -> Row:
+def measure(trial: Trial) -> Row:
     goodput = take.goodput_mbps(trial.run)
     ceiling = _RATE_MBPS * take.payload_share(trial) * (1 - trial.factors["loss_pct"] / 100)
     return {
@@ -55,7 +55,7 @@ def _started_mbps(trial: Trial) -> float | None:
     return float(estimates[0]) / 1e6 if len(estimates) else None
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     top = _RATE_MBPS * 1448 / 1500
     steps = [10 ** (exponent / 20) for exponent in range(-60, 35)]
     ceiling = pl.DataFrame({"loss_pct": steps, "value": [top * (1 - p / 100) for p in steps]})
@@ -86,7 +86,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     )
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     def bbr(column: str, loss: float) -> Sequence[float]:
         return data.values(column, controller="bbr1", loss_pct=loss)
 
@@ -94,63 +94,49 @@ def _judge(data: Data) -> list[Check]:
         return data.values("goodput_mbps", controller="cubic", loss_pct=loss)
 
     return [
-        more(
+        Statement("10 times less at 0.1 %").more(
             "CUBIC's goodput at 0.001 % loss divided by that at 0.1 %",
             cubic(0.001),
             cubic(0.1),
-            paper="10 times less at 0.1 %",
             least=5,
             most=20,
             shape=False,
         ),
-        more(
+        Statement("decreases").more(
             "CUBIC's goodput at 0.001 % loss divided by that at 0.1 % (direction)",
             cubic(0.001),
             cubic(0.1),
-            paper="decreases",
             least=2,
         ),
-        within(
-            "CUBIC's goodput at 2 % loss",
-            cubic(2),
-            paper="totally stalled above 1 %",
-            most=2,
-            unit="Mbit/s",
-            shape=True,
+        Statement("totally stalled above 1 %").shape(
+            "CUBIC's goodput at 2 % loss", cubic(2), most=2, unit="Mbit/s"
         ),
         *(
-            within(
+            Statement("meets the limit up to 5 %").within(
                 f"BBR's goodput at {loss:g} % loss, relative to the maximum",
                 bbr("of_ceiling", loss),
-                paper="meets the limit up to 5 %",
                 least=0.9,
             )
             for loss in (0.1, 1, 5)
         ),
-        within(
+        Statement("close up to 15 percent").within(
             f"BBR's goodput at {_CLOSE_PCT} % loss, relative to the maximum",
             bbr("of_ceiling", _CLOSE_PCT),
-            paper="close up to 15 percent",
             least=_CLOSE,
         ),
-        more(
-            "BBR's goodput divided by CUBIC's at 1 % loss",
-            bbr("goodput_mbps", 1),
-            cubic(1),
-            paper="BBR keeps the rate where CUBIC stalls",
-            least=10,
+        Statement("BBR keeps the rate where CUBIC stalls").more(
+            "BBR's goodput divided by CUBIC's at 1 % loss", bbr("goodput_mbps", 1), cubic(1), least=10
         ),
-        more(
+        Statement("falls when the loss passes the probing gain").more(
             "BBR's goodput relative to the maximum: at 15 % loss divided by that at 50 %",
             bbr("of_ceiling", 15),
             bbr("of_ceiling", 50),
-            paper="falls when the loss passes the probing gain",
             least=2,
         ),
     ]
 
 
-def _explain(data: Data) -> list[str]:
+def explain(data: Data) -> list[str]:
     runs = data.runs.filter(pl.col("loss_pct") == _CLOSE_PCT)
     bbr = runs.filter(pl.col("controller") == "bbr1").select("seed", "of_ceiling")
     without = runs.filter(pl.col("controller") == _WITHOUT)
@@ -213,10 +199,6 @@ CLAIM = Claim(
         },
         document=_document,
     ),
-    measure=_measure,
-    figure=_figure,
-    judge=_judge,
-    explain=_explain,
     look_at="How far to the right does BBR follow the dashed maximum, after CUBIC has fallen?",
     changed="At 15 % loss every run is judged if runs have two modes, instead of the share of runs in each",
     # So many tell how often runs collapse at 15 % loss.

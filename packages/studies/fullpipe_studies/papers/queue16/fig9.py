@@ -18,7 +18,7 @@ import polars as pl
 
 from fullpipe.report.figures import theme
 from fullpipe_studies import charts, population, take
-from fullpipe_studies.claim import Check, Claim, Data, Grid, Over, Row, Trial, geometric, within
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Over, Row, Statement, Trial, geometric
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def _document(controller: str, path: str, seconds: int) -> dict[str, Any]:
     }
 
 
-def _measure(trial: Trial) -> Row:
+def measure(trial: Trial) -> Row:
     frame = take.samples(trial.run).filter(pl.col("inflight_segments") > 0)
     return {
         "rtt_ms": take.median(frame, "srtt_ms"),
@@ -69,7 +69,7 @@ def _reductions(data: Data) -> dict[str, float]:
     return {path: 1 - ratios[path] for path in deepest}
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
         rows = [
             {
@@ -112,57 +112,45 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     )
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     reductions = list(_reductions(data).values())
     quarter = max(1, len(reductions) // 4)
     deepest = reductions[:quarter]
-    globally = "reduces median RTT by 53 percent on average globally"
+    globally = Statement("reduces median RTT by 53 percent on average globally")
     return [
-        within(
+        globally.within(
             "reduction of the median RTT, mean over the paths",
             reductions,
             over=Over.POPULATION,
-            paper=globally,
             least=0.4,
             most=0.66,
         ),
-        within(
+        globally.shape(
             "reduction of the median RTT, mean over the paths (direction)",
             reductions,
             over=Over.POPULATION,
-            paper=globally,
             least=0.1,
-            shape=True,
         ),
-        within(
-            "reduction with the deepest buffers",
-            deepest,
-            over=Over.POPULATION,
-            paper="more than 80 percent in the developing world",
-            least=0.8,
+        Statement("more than 80 percent in the developing world").within(
+            "reduction with the deepest buffers", deepest, over=Over.POPULATION, least=0.8
         ),
-        within(
+        Statement("80 percent against 53 on average").shape(
             "reduction with the deepest buffers minus that with the shallowest",
             population.each_seed(data, "rtt_ms", "bbr1", "cubic", _deeper),
-            paper="80 percent against 53 on average",
             least=0.1,
-            shape=True,
         ),
-        within(
+        Statement("only slightly improves").shape(
             "BBR's throughput divided by CUBIC's, geometric mean over the paths",
             list(population.by_path(data, "goodput_mbps", "bbr1", "cubic").values()),
             over=Over.POPULATION,
             middle=geometric,
-            paper="only slightly improves",
             least=0.97,
             most=1.1,
             unit="times",
-            shape=True,
         ),
-        within(
+        Statement("improvement on five continents").within(
             "BBR's median RTT divided by CUBIC's on the path with the smallest gain",
             population.each_seed(data, "rtt_ms", "bbr1", "cubic", lambda ratios: max(ratios.values())),
-            paper="improvement on five continents",
             most=1.1,
             unit="times",
         ),
@@ -185,17 +173,12 @@ CLAIM = Claim(
     says="BBR only slightly improves connection throughput because YouTube already adapts the server's "
     "streaming rate to well below BtlBw. Even so, BBR reduces median RTT by 53 percent on average globally "
     "and by more than 80 percent in the developing world.",
-    worlds=("sim",),
     grid=Grid(
         factors={"controller": ("bbr1", "cubic"), "path": tuple(_PATHS), "seconds": (240,)},
         quick={"path": tuple(_PATHS)[:20], "seconds": (90,)},
         tiny={"path": tuple(_PATHS)[:2], "seconds": (20,)},
         document=_document,
     ),
-    measure=_measure,
-    figure=_figure,
-    judge=_judge,
     look_at="The reduction should rise to the right: the deeper the buffer, the larger the gain.",
     seeds=3,
-    quick_seeds=3,
 )

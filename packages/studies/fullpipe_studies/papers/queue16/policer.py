@@ -20,8 +20,8 @@ import altair as alt
 import polars as pl
 
 from fullpipe.report.figures import theme
-from fullpipe_studies import charts, take
-from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, more, number, within
+from fullpipe_studies import charts, layers, take
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, number
 
 _TOKENS_MBPS, _LINK_MBPS = 10.0, 100.0
 _RTT_S = 0.04
@@ -73,7 +73,7 @@ def _loss(parts: pl.DataFrame, segment_bytes: float) -> float | None:
     return again / (again + delivered / segment_bytes) if delivered else None
 
 
-def _measure(trial: Trial) -> Row:
+def measure(trial: Trial) -> Row:
     steady = take.samples(trial.run, after_s=trial.factors["seconds"] / 6)
     goodput = take.delivered_mbps(steady)
     segment_bytes = float(trial.spec["mtu_bytes"]) * take.payload_share(trial)
@@ -90,7 +90,7 @@ def _measure(trial: Trial) -> Row:
     }
 
 
-def _series(trial: Trial) -> pl.DataFrame:
+def series(trial: Trial) -> pl.DataFrame:
     frame = trial.run.flow_series()
     ends = (
         frame.with_columns((pl.col("time_s") / _BIN_S).floor().alias("bin"))
@@ -112,7 +112,7 @@ def _series(trial: Trial) -> pl.DataFrame:
     )
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
         def over(frame: pl.DataFrame, column: str, title: str, *below: Any, **scale: Any) -> Any:
             lines = alt.Chart(charts.values(frame.select("time_s", "controller", column)))
@@ -124,9 +124,6 @@ def _figure(data: Data) -> alt.TopLevelMixin:
             )
             return alt.layer(*below, drawn).properties(width=charts.WIDTH, height=150)
 
-        tokens = alt.Chart(alt.InlineData(values=[{"y": _TOKENS_MBPS}])).mark_rule(
-            strokeDash=[4, 3], color=theme.QUIET
-        )
         held = part.series.filter(pl.col("held")).select(
             "time_s", (pl.col("time_s") - _BIN_S).alias("from_s")
         )
@@ -136,7 +133,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
                 part.series.filter(pl.col("time_s") <= _DESCENT_S),
                 "mbps",
                 "delivery rate, Mbit/s",
-                tokens.encode(y="y:Q"),
+                layers.level(_TOKENS_MBPS),
                 domainMin=0,
             ),
             over(
@@ -156,86 +153,55 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     )
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     def of(column: str, controller: str) -> list[float]:
         return data.values(column, controller=controller)
 
     loss, held, cycle = (of(column, "bbr1") for column in ("loss", "held_loss", "cycle_loss"))
-    minimized = "policer detection and an explicit policer model, to minimize these losses"
+    minimized = Statement("policer detection and an explicit policer model, to minimize these losses")
     checks = [
-        within(
-            "BBR's goodput divided by the token rate",
-            of("of_tokens", "bbr1"),
-            paper="eventually learns this new delivery rate",
-            least=0.8,
-            most=1.05,
-            shape=True,
+        Statement("eventually learns this new delivery rate").shape(
+            "BBR's goodput divided by the token rate", of("of_tokens", "bbr1"), least=0.8, most=1.05
         ),
-        within(
-            "time for which BBR holds the policer's rate (direction)",
-            of("held_part", "bbr1"),
-            paper="policer detection",
-            least=0.05,
-            unit="of all",
-            shape=True,
-        ),
-        within(
+        *Statement("policer detection").both(
             "time for which BBR holds the policer's rate",
             of("held_part", "bbr1"),
-            paper="policer detection",
+            direction=0.05,
             least=0.5,
             unit="of all",
         ),
-        more(
+        minimized.more(
             "BBR's losses while the gain cycles divided by those while it holds the rate (direction)",
             cycle,
             held,
-            paper=minimized,
         ),
-        more(
+        minimized.more(
             "BBR's losses while the gain cycles divided by those while it holds the rate",
             cycle,
             held,
-            paper=minimized,
             least=2,
             shape=False,
         ),
-        within("BBR's losses", loss, paper="moderate", most=0.1, unit="of segments"),
-        more(
-            "BBR's losses divided by CUBIC's",
-            loss,
-            of("loss", "cubic"),
-            paper="claims list: moderate with the model",
-            least=0,
-            most=_FAR,
-            shape=False,
+        Statement("moderate").within("BBR's losses", loss, most=0.1, unit="of segments"),
+        Statement("claims list: moderate with the model").more(
+            "BBR's losses divided by CUBIC's", loss, of("loss", "cubic"), least=0, most=_FAR, shape=False
         ),
     ]
     if _WITHOUT in data.runs["controller"].to_list():
         without = of("loss", _WITHOUT)
         checks += [
-            more(
-                "losses of BBR without the model divided by CUBIC's",
-                without,
-                of("loss", "cubic"),
-                paper="claims list: far above CUBIC's without the model",
-                least=_FAR,
+            Statement("claims list: far above CUBIC's without the model").more(
+                "losses of BBR without the model divided by CUBIC's", without, of("loss", "cubic"), least=_FAR
             ),
-            more(
-                "losses of BBR without the model divided by those with it",
-                without,
-                loss,
-                paper=minimized,
-                least=1.5,
+            minimized.more(
+                "losses of BBR without the model divided by those with it", without, loss, least=1.5
             ),
         ]
     return checks
 
 
-def _explain(data: Data) -> list[str]:
-    held, cycle, part = (
-        data.mean(name, controller="bbr1") for name in ("held_loss", "cycle_loss", "held_part")
-    )
+def explain(data: Data) -> list[str]:
+    held, cycle, part = data.means("held_loss", "cycle_loss", "held_part", controller="bbr1")
     if math.isnan(held) or math.isnan(cycle):
         return []
     return [
@@ -258,11 +224,6 @@ CLAIM = Claim(
         tiny={"seconds": (6,)},
         document=_document,
     ),
-    measure=_measure,
-    series=_series,
-    figure=_figure,
-    judge=_judge,
-    explain=_explain,
     look_at="Above: how soon does each come down from the link's rate, which the full bucket allows at "
     "first? Below: in the grey bands bbr1 holds the policer's rate; how steep is its line there, and between "
     "them? Linux cannot switch the model off.",

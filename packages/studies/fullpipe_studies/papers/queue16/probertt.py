@@ -12,7 +12,7 @@ import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, take
-from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, within
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial
 
 _STARTED_S = 2.0
 
@@ -26,7 +26,7 @@ def _document(seconds: int) -> dict[str, Any]:
     }
 
 
-def _measure(trial: Trial) -> Row:
+def measure(trial: Trial) -> Row:
     frame = take.over_time(trial.run).filter(pl.col("time_s") >= _STARTED_S)
     probing = frame.filter(pl.col("phase") == "probe_rtt")
     phases = take.stretches(frame) if frame.height else None
@@ -42,13 +42,13 @@ def _measure(trial: Trial) -> Row:
     }
 
 
-def _series(trial: Trial) -> pl.DataFrame:
+def series(trial: Trial) -> pl.DataFrame:
     frame = take.over_time(trial.run)
     shown = frame.filter(pl.col("time_s").is_between(9, 23))
     return shown.select("time_s", "inflight_kb", "rtt_ms").gather_every(2)
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     x = alt.X("time_s:Q", title="time since the SYN, s", scale=alt.Scale(nice=False, zero=False))
     base = alt.Chart(charts.values(data.series)).encode(x=x)
     parts = (
@@ -71,37 +71,24 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     return found
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     return [
-        within("time in ProbeBW", data.values("probe_bw"), paper="about 98 %", least=0.965, most=0.99),
-        within("time in ProbeRTT", data.values("probe_rtt"), paper="200 ms in 10 s", least=0.015, most=0.035),
-        within(
-            "time from one ProbeRTT to the next",
-            data.values("period_s"),
-            paper="10 s",
-            least=9.5,
-            most=11,
-            unit="s",
+        Statement("about 98 %").within("time in ProbeBW", data.values("probe_bw"), least=0.965, most=0.99),
+        Statement("200 ms in 10 s").within(
+            "time in ProbeRTT", data.values("probe_rtt"), least=0.015, most=0.035
         ),
-        within(
-            "window in ProbeRTT",
-            data.values("least_cwnd"),
-            paper="four packets",
-            least=4,
-            most=4,
-            unit="packets",
+        Statement("10 s").within(
+            "time from one ProbeRTT to the next", data.values("period_s"), least=9.5, most=11, unit="s"
         ),
-        within(
-            "time in ProbeBW (direction)",
-            data.values("probe_bw"),
-            paper="the vast majority of their time",
-            least=0.9,
-            shape=True,
+        Statement("four packets").within(
+            "window in ProbeRTT", data.values("least_cwnd"), least=4, most=4, unit="packets"
         ),
-        within(
+        Statement("the vast majority of their time").shape(
+            "time in ProbeBW (direction)", data.values("probe_bw"), least=0.9
+        ),
+        Statement("a penalty of roughly 2 %").within(
             "goodput divided by the link's payload rate, including ProbeRTT",
             data.values("goodput_part"),
-            paper="a penalty of roughly 2 %",
             least=0.96,
             most=0.99,
         ),
@@ -114,11 +101,6 @@ CLAIM = Claim(
     "rest in ProbeRTT. ProbeRTT lasts long enough (at least 200 ms) to allow flows with different RTTs to "
     "have overlapping ProbeRTT states, while still being short enough to bound the performance penalty to "
     "roughly 2 percent (200 ms/10 seconds).",
-    worlds=("sim",),
     grid=Grid(factors={"seconds": (120,)}, tiny={"seconds": (23,)}, document=_document),
-    measure=_measure,
-    series=_series,
-    figure=_figure,
-    judge=_judge,
     look_at="Inflight should show two gaps, 10 s apart and a fifth of a second wide.",
 )

@@ -14,7 +14,7 @@ import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, take
-from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, Values, within
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, Values
 
 _RTT_S = 0.04
 _INITIAL_WINDOW = 10
@@ -34,7 +34,7 @@ def _document(rate_bps: float) -> dict[str, Any]:
     }
 
 
-def _measure(trial: Trial) -> Row:
+def measure(trial: Trial) -> Row:
     rate_bps = trial.factors["rate_bps"]
     frame = take.over_time(trial.run).filter(pl.col("time_s") >= _RTT_S)
     payload_bps = rate_bps * take.payload_share(trial)
@@ -49,7 +49,7 @@ def _measure(trial: Trial) -> Row:
     }
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     frame = charts.means(data, ["rate_bps"], "rounds").with_columns(
         (pl.col("rate_bps") * _RTT_S / _PACKET_BITS / _INITIAL_WINDOW).log(2).clip(0).alias("predicted")
     )
@@ -68,7 +68,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     return found
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     frame = data.runs.with_columns(pl.col("rounds").cast(pl.Float64))
     large = frame.filter((pl.col("bdp_packets") >= 2 * _INITIAL_WINDOW) & pl.col("rounds").is_not_null())
     excess = Values([], [])
@@ -82,27 +82,18 @@ def _judge(data: Data) -> list[Check]:
         (low_x, low), (high_x, high) = min(points), max(points)
         slopes.append((high - low) / (high_x - low_x) if high_x > low_x else math.nan)
     return [
-        within(
+        Statement("10¹² of bandwidths").shape(
             "runs that find the rate",
             Values((float(value is not None) for value in frame["rounds"]), frame["seed"]),
-            paper="10¹² of bandwidths",
             least=1.0,
             unit="of runs",
-            shape=True,
         ),
-        within(
-            "round trips per doubling of the BDP",
-            slopes,
-            paper="log2 BDP: one",
-            least=0.8,
-            most=1.25,
-            unit="round trips",
-            shape=True,
+        Statement("log2 BDP: one").shape(
+            "round trips per doubling of the BDP", slopes, least=0.8, most=1.25, unit="round trips"
         ),
-        within(
+        Statement("log2 BDP round trips").within(
             "round trips in excess of log2(BDP / initial window)",
             excess,
-            paper="log2 BDP round trips",
             least=-1.5,
             most=2.5,
             unit="round trips",
@@ -114,15 +105,11 @@ CLAIM = Claim(
     source="appendix, Startup behavior",
     says="Network-link bandwidths span a range of 10^12. To learn BtlBw, given this huge range to explore, "
     "BBR does a binary search of the rate space. This finds BtlBw very quickly (log2 BDP round trips).",
-    worlds=("sim",),
     grid=Grid(
         factors={"rate_bps": tuple(10.0**power for power in range(4, 12))},
         quick={"rate_bps": (1e4, 1e6, 1e7, 1e8, 1e9, 1e10)},
         tiny={"rate_bps": (1e6, 1e8)},
         document=_document,
     ),
-    measure=_measure,
-    figure=_figure,
-    judge=_judge,
     look_at="The points should follow the slope of the dashed line: 3.3 round trips for each factor of ten.",
 )
