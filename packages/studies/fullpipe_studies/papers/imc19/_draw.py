@@ -14,7 +14,7 @@ import polars as pl
 from fullpipe.measures.decision_tree import Node
 from fullpipe.report.figures import theme
 from fullpipe.report.figures import tree as trees
-from fullpipe_studies import charts
+from fullpipe_studies import charts, layers
 from fullpipe_studies.papers.imc19._tree import CLASSES, SHUFFLED, Protocol, Tree
 
 _COLOUR = {CLASSES[0]: theme.CONTROLLER["bbr1"], CLASSES[1]: theme.CONTROLLER["cubic"]}
@@ -91,9 +91,8 @@ def shared(frame: pl.DataFrame, worlds: Mapping[str, str]) -> Any:
             tooltip=["rate_mbps:Q", "rtt_ms:Q", "buffer_kb:Q", "gain_pct:Q"],
         )
     )
-    even = alt.Chart(alt.InlineData(values=[{"y": 0}])).mark_rule(strokeDash=[4, 3], color=theme.QUIET)
     title = alt.TitleParams("Paths that every world can run: gain over CUBIC", fontSize=12)
-    return alt.layer(even.encode(y="y:Q"), dots).properties(width=WIDTH - 60, height=150, title=title)
+    return alt.layer(layers.level(0), dots).properties(width=WIDTH - 60, height=150, title=title)
 
 
 def _lines(node: Node) -> list[str]:

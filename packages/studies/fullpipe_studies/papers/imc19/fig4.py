@@ -32,7 +32,7 @@ import polars as pl
 from fullpipe.measures.decision_tree import INSTALL
 from fullpipe.report.figures import theme
 from fullpipe.text import counted
-from fullpipe_studies.claim import Check, Claim, Data, Grid, covers, more, number, within
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Statement, covers, number
 from fullpipe_studies.papers.imc19 import _draw, _grid, _subset, _testbed, _tree
 
 # Mean and median accuracy over the folds, per cent.
@@ -68,7 +68,7 @@ def _trees(data: Data) -> dict[str, tuple[pl.DataFrame, _tree.Tree | None]]:
     return {memory: (paths, _tree.fit(paths)) for memory, paths in tables.items() if paths.height >= _ENOUGH}
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     parts: list[Any] = []
     for world in data.worlds:
         trees = _trees(data.of(world))
@@ -104,7 +104,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     return found
 
 
-def _texts(data: Data) -> dict[str, str]:
+def texts(data: Data) -> dict[str, str]:
     """The trees as JSON and as rules."""
     about, rules = {}, []
     for world in data.worlds:
@@ -136,7 +136,7 @@ def _crossover_bdp(paths: pl.DataFrame) -> float:
     return math.sqrt(float(rows[best - 1][0]) * float(rows[best][0]))
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     checks = _shape(data.runs.filter(pl.col("form") == _BOTH), f"{_subset.PATHS} paths of both worlds")
     grid = data.runs.filter(pl.col("form") == _GRID)
     if not grid.height:
@@ -149,13 +149,11 @@ def _judge(data: Data) -> list[Check]:
         checks += _of_each_tree(grid)
     if len(trees) == len(_PAPER):
         checks.append(
-            within(
+            Statement("90.0 % over 81.3 %").shape(
                 "Protocols with a higher accuracy with default memory than with maximum memory",
                 _grid.each_seed(grid, _more_accurate),
-                paper="90.0 % over 81.3 %",
                 least=0.5,
                 unit="of protocols",
-                shape=True,
             )
         )
     return checks
@@ -175,30 +173,24 @@ def _shape(runs: pl.DataFrame, where: str) -> list[Check]:
         return _grid.each_seed(runs, of)
 
     return [
-        within(
+        Statement("large BDP, small buffer: BBR").shape(
             f"On {where}, those with a buffer up to {_SMALL:g} BDP on which BBR is ahead",
             ahead(pl.col("buffer_bdp") <= _SMALL, True),
-            paper="large BDP, small buffer: BBR",
             least=_MOSTLY,
             unit="of paths",
-            shape=True,
         ),
-        within(
+        Statement("small BDP, large buffer: CUBIC").shape(
             f"On {where}, those with a buffer of {_LARGE:g} BDP and more on which CUBIC is ahead",
             ahead(pl.col("buffer_bdp") >= _LARGE, False),
-            paper="small BDP, large buffer: CUBIC",
             least=_MOSTLY,
             unit="of paths",
-            shape=True,
         ),
-        within(
+        Statement("below the BDP").shape(
             f"On {where}, the buffer below which BBR is ahead and above which CUBIC is",
             _grid.each_seed(runs, lambda part: _crossover_bdp(_paths(part, _grid.MAX, form))),
-            paper="below the BDP",
             least=_LEAST_CROSSOVER,
             most=_LARGE,
             unit="BDP",
-            shape=True,
         ),
     ]
 
@@ -221,18 +213,15 @@ def _accuracies(memory: str, tree: _tree.Tree | None) -> list[Check]:
 def _of_each_tree(grid: pl.DataFrame) -> list[Check]:
     """What the tree of each seed alone is worth, and how it divides the paths."""
     return [
-        within(
+        Statement("conditions decide").shape(
             "Accuracy with shuffled folds minus that of always choosing the more frequent winner",
             _grid.each_seed(grid, _above_majority),
-            paper="conditions decide",
             least=5.0,
             unit="points",
-            shape=True,
         ),
-        more(
+        Statement("small BDP and large buffer to CUBIC").more(
             "Median buffer, in BDP, of paths that the tree assigns to CUBIC, divided by that of BBR's",
             *(_grid.each_seed(grid, partial(_median_bdp, name)) for name in ("CUBIC", "BBR")),
-            paper="small BDP and large buffer to CUBIC",
             least=4,
         ),
     ]
@@ -263,7 +252,7 @@ def _more_accurate(runs: pl.DataFrame) -> float:
     return sum(high > low for low, high in zip(most, default, strict=True)) / len(most)
 
 
-def _explain(data: Data) -> list[str]:
+def explain(data: Data) -> list[str]:
     """Where the paper's accuracies lie, and how certain winners are: a tree can only learn certain ones."""
     grid = data.runs.filter(pl.col("form") == _GRID) if data.runs.height else data.runs
     if not grid.height:
@@ -384,10 +373,6 @@ CLAIM = Claim(
         only=_is_there,
     ),
     measure=_grid.measure,
-    figure=_figure,
-    judge=_judge,
-    texts=_texts,
-    explain=_explain,
     look_at="Start at the top and go left if the condition is true. Darker leaves are more certain.",
     seeds=_grid.SEEDS,
     quick_seeds=_grid.QUICK_SEEDS,

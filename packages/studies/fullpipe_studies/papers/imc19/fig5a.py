@@ -17,7 +17,7 @@ import polars as pl
 
 from fullpipe.text import counted
 from fullpipe_studies import charts, take
-from fullpipe_studies.claim import Check, Claim, Data, more, within
+from fullpipe_studies.claim import Check, Claim, Data, Statement
 from fullpipe_studies.papers.imc19 import _grid, _heat, _testbed
 
 # The path for which the text gives numbers.
@@ -29,7 +29,7 @@ _CUBIC_MBPS, _BBR_MBPS, _GAIN_PCT = 179.6, 386.0, 115.0
 _MOST = 0.75
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
         return _heat.gain(_grid.gains(part.runs), "gain_pct", "", paper={(200, 500): _GAIN_PCT})
 
@@ -47,7 +47,7 @@ def _high(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns((pl.col("bdp_kb") > pl.col("bdp_kb").median()).alias("high"))
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     def ahead(runs: pl.DataFrame) -> float:
         """The share of the paths with a high BDP on which BBR is ahead."""
         return _grid.share(_high(_grid.gains(runs)).filter("high"), pl.col("gain_pct") > 0)
@@ -66,55 +66,41 @@ def _judge(data: Data) -> list[Check]:
     cubic = data.values("goodput_mbps", controller="cubic", **_POINT)
     gained = [(over / under - 1) * 100 for over, under in zip(bbr, cubic, strict=False) if under > 0]
     return [
-        within(
+        Statement("BBR outperforms when the BDP is high").shape(
             "Paths in the upper half by BDP on which BBR is ahead",
             _grid.each_seed(data.runs, ahead),
-            paper="BBR outperforms when the BDP is high",
             least=_MOST,
             unit="of paths",
-            shape=True,
         ),
-        more(
+        Statement("when either bandwidth or RTT is high").more(
             "BBR's goodput divided by CUBIC's (median): upper half by BDP, divided by the lower half",
             gain(True),
             gain(False),
-            paper="when either bandwidth or RTT is high",
         ),
-        more(
-            "BBR's goodput divided by CUBIC's at 500 Mbit/s, 200 ms",
-            bbr,
-            cubic,
-            paper="2.15 times",
-            least=1.5,
+        Statement("2.15 times").more(
+            "BBR's goodput divided by CUBIC's at 500 Mbit/s, 200 ms", bbr, cubic, least=1.5
         ),
-        within(
+        Statement(f"{_BBR_MBPS} Mbit/s").within(
             "BBR's goodput at 500 Mbit/s, 200 ms",
             bbr,
-            paper=f"{_BBR_MBPS} Mbit/s",
             least=0.75 * _BBR_MBPS,
             most=1.25 * _BBR_MBPS,
             unit="Mbit/s",
         ),
-        within(
+        Statement(f"{_CUBIC_MBPS} Mbit/s").within(
             "CUBIC's goodput at 500 Mbit/s, 200 ms",
             cubic,
-            paper=f"{_CUBIC_MBPS} Mbit/s",
             least=0.75 * _CUBIC_MBPS,
             most=1.25 * _CUBIC_MBPS,
             unit="Mbit/s",
         ),
-        within(
-            "BBR's gain at 500 Mbit/s, 200 ms",
-            gained,
-            paper=f"{_GAIN_PCT:g} %",
-            least=_GAIN_PCT / 2,
-            most=_GAIN_PCT * 2,
-            unit="%",
+        Statement(f"{_GAIN_PCT:g} %").within(
+            "BBR's gain at 500 Mbit/s, 200 ms", gained, least=_GAIN_PCT / 2, most=_GAIN_PCT * 2, unit="%"
         ),
     ]
 
 
-def _explain(data: Data) -> list[str]:
+def explain(data: Data) -> list[str]:
     """Where BBR is not ahead, by what limits the path."""
     frame = _grid.gains(data.runs)
     hosts = pl.col("rate_mbps") >= _testbed.INTERFACE_MBPS
@@ -140,12 +126,8 @@ CLAIM = Claim(
     says="BBR outperforms Cubic when either bandwidth or RTT is high, i.e. the BDP is high. Under 100KB "
     "buffer size, 200ms RTT, and 500Mbps bandwidth, Cubic's average goodput is 179.6Mbps, while BBR has "
     "386.0Mbps (115% improvement).",
-    worlds=("sim",),
     grid=_grid.grid((_grid.SHALLOW_KB,)),
     measure=_grid.measure,
-    figure=_figure,
-    judge=_judge,
-    explain=_explain,
     look_at="In the upper right the bandwidth-delay product is many times the buffer.",
     seeds=_grid.SEEDS,
     quick_seeds=_grid.QUICK_SEEDS,

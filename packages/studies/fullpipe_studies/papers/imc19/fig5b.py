@@ -16,13 +16,13 @@ import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, take
-from fullpipe_studies.claim import Check, Claim, Data, number, within
+from fullpipe_studies.claim import Check, Claim, Data, Statement, number
 from fullpipe_studies.papers.imc19 import _grid, _heat, _metrics, _testbed
 
 _CUBIC_BEST_PCT = 34.0
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
         frames = {
             f"10 MB, {order}": _deep(there)
@@ -52,7 +52,7 @@ def _deep(data: Data) -> pl.DataFrame:
     return _grid.gains(_grid.only(data, buffer_kb=_grid.DEEP_KB))
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     deep = _grid.only(data, buffer_kb=_grid.DEEP_KB)
 
     def cubic_ahead(runs: pl.DataFrame) -> float:
@@ -79,42 +79,35 @@ def _judge(data: Data) -> list[Check]:
         return _grid.share(both, same)
 
     return [
-        within(
+        Statement("CUBIC has higher goodput except for very large bandwidth and RTT").shape(
             "Paths with a BDP up to 10 MB on which CUBIC is ahead",
             _grid.each_seed(deep, cubic_ahead),
-            paper="CUBIC has higher goodput except for very large bandwidth and RTT",
             least=0.6,
             unit="of paths",
-            shape=True,
         ),
-        within(
+        Statement("except for very large bandwidth and RTT values").shape(
             "Paths with a BDP above 10 MB on which BBR is ahead",
             _grid.each_seed(deep, bbr_ahead),
-            paper="except for very large bandwidth and RTT values",
             least=0.5,
             unit="of paths",
-            shape=True,
         ),
-        within(
+        Statement(f"{_CUBIC_BEST_PCT:g} %").within(
             "CUBIC's largest advantage",
             _grid.each_seed(deep, best),
-            paper=f"{_CUBIC_BEST_PCT:g} %",
             least=_CUBIC_BEST_PCT / 2,
             most=_CUBIC_BEST_PCT * 1.5,
             unit="%",
         ),
-        within(
+        Statement("the results were similar").shape(
             "Paths with the same winner at 10 and at 50 MB",
             _grid.each_seed(data.runs, alike),
-            paper="the results were similar",
             least=0.75,
             unit="of paths",
-            shape=True,
         ),
     ]
 
 
-def _explain(data: Data) -> list[str]:
+def explain(data: Data) -> list[str]:
     frame = _deep(data)
     large = frame.filter(pl.col("buffer_bdp") < 1)
     if not large.height:
@@ -146,12 +139,8 @@ CLAIM = Claim(
     says="For a deep buffer (10MB), Cubic has higher goodput except for very large bandwidth and RTT values. "
     "Cubic only sees a maximum goodput improvement of 34%. We also tried a 50MB buffer size, but the results "
     "were similar.",
-    worlds=("sim",),
     grid=_grid.grid((_grid.DEEP_KB, _grid.DEEPEST_KB)),
     measure=_grid.measure,
-    figure=_figure,
-    judge=_judge,
-    explain=_explain,
     look_at="The map should be orange nearly everywhere, and paler than the blue of the shallow buffer "
     "(figure 5a).",
     seeds=_grid.SEEDS,

@@ -12,7 +12,7 @@ import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, take
-from fullpipe_studies.claim import Check, Claim, Data, more, number, within
+from fullpipe_studies.claim import Check, Claim, Data, Statement, number
 from fullpipe_studies.papers.imc19 import _grid, _heat, _testbed
 
 # Average loss in per cent, by controller and buffer (section 4.1.2).
@@ -25,7 +25,7 @@ _PAPER = {
 _NAMES = {"bbr1": "BBR", "cubic": "CUBIC"}
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
         frame = _grid.pairs(part.runs, "retransmits")
         rows = []
@@ -45,7 +45,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     )
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     def loss(controller: str, buffer: int) -> list[float]:
         """The mean over paths, for each seed."""
         part = _grid.only(data, controller=controller, buffer_kb=buffer)
@@ -58,39 +58,33 @@ def _judge(data: Data) -> list[Check]:
 
     losses = {(name, buffer): loss(name, buffer) for name, buffer in _PAPER}
     return [
-        more(
+        Statement("often 10 times").more(
             "BBR's loss divided by CUBIC's at 100 KB",
             losses["bbr1", _grid.SHALLOW_KB],
             losses["cubic", _grid.SHALLOW_KB],
-            paper="often 10 times",
             least=3,
         ),
-        within(
+        Statement("often").shape(
             "Paths with a BDP above 100 KB on which BBR retransmits at least ten times as much",
             _grid.each_seed(_grid.only(data, buffer_kb=_grid.SHALLOW_KB), tenfold),
-            paper="often",
             least=0.5,
             unit="of paths",
-            shape=True,
         ),
-        more(
+        Statement("10.1 % to 0.8 %").more(
             "BBR's loss at 100 KB divided by that at 10 MB",
             losses["bbr1", _grid.SHALLOW_KB],
             losses["bbr1", _grid.DEEP_KB],
-            paper="10.1 % to 0.8 %",
             least=3,
         ),
-        more(
+        Statement("1.3 % to 0.8 %").more(
             "CUBIC's loss divided by BBR's at 10 MB",
             losses["cubic", _grid.DEEP_KB],
             losses["bbr1", _grid.DEEP_KB],
-            paper="1.3 % to 0.8 %",
         ),
         *(
-            within(
+            Statement(f"{value} %").within(
                 f"Average loss of {_NAMES[name]} at {buffer:,} KB",
                 losses[name, buffer],
-                paper=f"{value} %",
                 least=0.5 * value,
                 most=1.5 * value,
                 unit="%",
@@ -100,7 +94,7 @@ def _judge(data: Data) -> list[Check]:
     ]
 
 
-def _explain(data: Data) -> list[str]:
+def explain(data: Data) -> list[str]:
     part = _grid.only(data, buffer_kb=_grid.SHALLOW_KB)
     frame = _grid.pairs(part, "loss_pct").filter(pl.col("buffer_bdp") < 1)
     mean, most, cubic = take.mean(frame, "bbr1"), take.most(frame, "bbr1"), take.mean(frame, "cubic")
@@ -119,12 +113,8 @@ CLAIM = Claim(
     source="figures 5(c) and 5(d)",
     says="BBR often incurs 10x more retransmissions than Cubic. For 100KB buffer size, the average loss "
     "percentage for BBR and Cubic is 10.1% and 0.9%. For 10MB buffer size, it is 0.8% and 1.3%.",
-    worlds=("sim",),
     grid=_grid.grid((_grid.SHALLOW_KB, _grid.DEEP_KB)),
     measure=_grid.measure,
-    figure=_figure,
-    judge=_judge,
-    explain=_explain,
     look_at="With the shallow buffer BBR's counts should have one or two more digits than CUBIC's.",
     seeds=_grid.SEEDS,
     quick_seeds=_grid.QUICK_SEEDS,

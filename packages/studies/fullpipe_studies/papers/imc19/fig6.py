@@ -16,7 +16,7 @@ import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, take
-from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, number, within
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, number
 from fullpipe_studies.papers.imc19 import _grid, _heat, _metrics, _testbed
 
 _LARGE_MB, _SMALL_MB = 100, 10
@@ -33,7 +33,7 @@ def _document(
     return document
 
 
-def _measure(trial: Trial) -> Row:
+def measure(trial: Trial) -> Row:
     flow = take.flow(trial.run)
     # iperf3 -n ends when its last byte is written.
     ended = "write_ms" if _testbed.SETUPS[trial.factors["setup"]].sender else "completion_ms"
@@ -49,7 +49,7 @@ def _decreases(runs: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
         frame = _decreases(part.runs)
         groups = []
@@ -71,7 +71,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     )
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     def sooner(bbr: bool, size: int, where: pl.Expr) -> list[float]:
         def of(runs: pl.DataFrame) -> float:
             ahead = pl.col("decrease_pct") > 0 if bbr else pl.col("decrease_pct") < 0
@@ -85,37 +85,28 @@ def _judge(data: Data) -> list[Check]:
     small = deep & (pl.col("bdp_kb") <= _grid.DEEP_KB / 10)
     ended = data.each_seed(lambda runs: _grid.share(runs, pl.col("completion_ms").is_not_null()))
     return [
-        within(
-            "Flows that completed", ended, paper="completion times on every path", least=1, unit="of flows"
+        Statement("completion times on every path").within(
+            "Flows that completed", ended, least=1, unit="of flows"
         ),
-        within(
+        Statement("BBR typically has lower latency").shape(
             "100 MB, buffer of 100 KB: paths on which BBR is faster",
             sooner(True, _LARGE_MB, shallow),
-            paper="BBR typically has lower latency",
             least=0.6,
             unit="of paths",
-            shape=True,
         ),
-        within(
+        Statement("CUBIC has lower latency when the BDP is small").shape(
             "100 MB, buffer of 10 MB, BDP up to 1 MB: paths on which CUBIC is faster",
             sooner(False, _LARGE_MB, small),
-            paper="CUBIC has lower latency when the BDP is small",
             least=0.6,
             unit="of paths",
-            shape=True,
         ),
-        within(
-            "10 MB: paths on which BBR is faster",
-            sooner(True, _SMALL_MB, every),
-            paper="almost all cases",
-            least=0.8,
-            unit="of paths",
-            shape=True,
+        Statement("almost all cases").shape(
+            "10 MB: paths on which BBR is faster", sooner(True, _SMALL_MB, every), least=0.8, unit="of paths"
         ),
     ]
 
 
-def _explain(data: Data) -> list[str]:
+def explain(data: Data) -> list[str]:
     frame = _decreases(_grid.only(data, size_mb=_SMALL_MB))
     said = []
     for buffer in (_grid.SHALLOW_KB, _grid.DEEP_KB):
@@ -182,7 +173,6 @@ CLAIM = Claim(
     says="In the shallow buffer case, BBR typically has lower latency. For a deep buffer, Cubic has lower "
     "latency when the BDP is small. We also experimented with 10MB flows, and found that BBR has lower "
     "latency in almost all cases.",
-    worlds=("sim",),
     grid=Grid(
         factors={
             "controller": _grid.CONTROLLERS,
@@ -197,10 +187,6 @@ CLAIM = Claim(
         document=_document,
         only=lambda **factors: _grid.is_there(**{**factors, "memory": _grid.MAX}),
     ),
-    measure=_measure,
-    figure=_figure,
-    judge=_judge,
-    explain=_explain,
     look_at="In the lower left of the deep buffer CUBIC should be faster; with 10 MB to send BBR should be.",
     seeds=_grid.SEEDS,
     quick_seeds=_grid.QUICK_SEEDS,

@@ -16,14 +16,14 @@ import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts
-from fullpipe_studies.claim import Check, Claim, Data, more, number, within
+from fullpipe_studies.claim import Check, Claim, Data, Statement, number
 from fullpipe_studies.papers.imc19 import _loss, _testbed
 
 # A cliff agrees with the paper's within this many percentage points of loss.
 _NEAR_PCT = 3.0
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     frame = _loss.drawn(data, "goodput_mbps")
 
     def panel(part: Data) -> Any:
@@ -46,7 +46,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     )
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     found = {name: _loss.cliffs_pct(data, name) for name in _loss.NAMES}
     bbr, low, high = (found[name] for name in ("bbr1", "bbr1:probe_gain=1.1", "bbr1:probe_gain=1.5"))
 
@@ -54,63 +54,53 @@ def _judge(data: Data) -> list[Check]:
         return data.values("goodput_mbps", controller=controller, loss_pct=loss)
 
     checks = [
-        within(
+        Statement("around 20 %").within(
             "BBR's cliff",
             bbr,
-            paper="around 20 %",
             least=_loss.cliff_pct(1.25) - _NEAR_PCT,
             most=_loss.cliff_pct(1.25) + _NEAR_PCT,
             unit="%",
         ),
         *(
-            more(
+            Statement("goodput decreases significantly even under moderate loss").more(
                 f"BBR's goodput divided by {_loss.NAMES[name]}'s at 1 % loss",
                 goodput("bbr1", 1),
                 goodput(name, 1),
-                paper="goodput decreases significantly even under moderate loss",
                 least=2,
             )
             for name in ("reno", "cubic")
         ),
-        more(
+        Statement("an abrupt drop between them").more(
             "BBR's goodput at 10 % loss divided by that at 30 %",
             goodput("bbr1", 10) or goodput("bbr1", 9),
             goodput("bbr1", 30) or goodput("bbr1", 28),
-            paper="an abrupt drop between them",
             least=4,
         ),
     ]
     if low or high:
         checks += [
-            within(
+            Statement("around 9 %").within(
                 "BBR_1.1's cliff",
                 low,
-                paper="around 9 %",
                 least=_loss.cliff_pct(1.1) - _NEAR_PCT,
                 most=_loss.cliff_pct(1.1) + _NEAR_PCT,
                 unit="%",
             ),
-            more("BBR's cliff divided by BBR_1.1's", bbr, low, paper="20 % and 9 %", least=1.3),
-            within(
-                "BBR_1.5's cliff",
-                high,
-                paper="much before the predicted 33 %",
-                most=_loss.cliff_pct(1.5) - 5,
-                unit="%",
-                shape=True,
+            Statement("20 % and 9 %").more("BBR's cliff divided by BBR_1.1's", bbr, low, least=1.3),
+            Statement("much before the predicted 33 %").shape(
+                "BBR_1.5's cliff", high, most=_loss.cliff_pct(1.5) - 5, unit="%"
             ),
-            more(
+            Statement("because loss is taken for policing").more(
                 "BBR_1.5's cliff without the policer detector divided by that with it",
                 found["bbr1:probe_gain=1.5,lt_bw=0"],
                 high,
-                paper="because loss is taken for policing",
                 least=1.2,
             ),
         ]
     return checks
 
 
-def _explain(data: Data) -> list[str]:
+def explain(data: Data) -> list[str]:
     said = []
     for setup, there in data.setups.items():
         found = [_mean(_loss.cliffs_pct(there, name)) for name in _loss.GAINS]
@@ -148,12 +138,8 @@ CLAIM = Claim(
     worlds=("sim", "kernel"),
     grid=_loss.GRID,
     measure=_loss.measure,
-    figure=_figure,
-    judge=_judge,
-    explain=_explain,
     look_at="At which loss rate does each BBR leave the top? BBR_1.5 should not reach the last dashed line.",
     seeds=5,
-    quick_seeds=3,
     setups=_testbed.setups(_testbed.MININET),
     changed="In Mininet, netem loses a host's burst whole",
 )

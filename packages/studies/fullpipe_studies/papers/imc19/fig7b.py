@@ -12,14 +12,14 @@ import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts
-from fullpipe_studies.claim import Check, Claim, Data, more, number, within
+from fullpipe_studies.claim import Check, Claim, Data, Statement, number
 from fullpipe_studies.papers.imc19 import _loss, _testbed
 
 # The peak counts as at the cliff within this many percentage points of loss.
 _NEAR_PCT = 5.0
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     # The worlds' runs differ in length.
     a_second = pl.col("mean", "low", "high") / pl.col("seconds")
     frame = _loss.drawn(data, "retransmits").with_columns(a_second)
@@ -35,45 +35,40 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     return charts.worlds(data, panel, "Retransmissions under random loss", "100 Mbit/s, 25 ms, 10 MB")
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     checks = []
     for name in _loss.GAINS:
         peaks, cliffs = _loss.peaks_pct(data, name), _loss.cliffs_pct(data, name)
         if not peaks:
             continue  # A stock kernel has one gain.
         checks.append(
-            within(
+            Statement("around the loss rate cliff point").shape(
                 f"Distance of {_loss.NAMES[name]}'s peak from its cliff",
                 [abs(peak - cliff) for peak, cliff in zip(peaks, cliffs, strict=True)],
-                paper="around the loss rate cliff point",
                 most=_NEAR_PCT,
                 unit="points of loss",
-                shape=True,
             )
         )
     peak = max(data.runs["loss_pct"].unique().to_list(), key=lambda loss: _mean(data, loss))
     checks += [
-        within(
+        Statement("around 20 %").within(
             "Loss rate with BBR's most retransmissions",
             _loss.peaks_pct(data, "bbr1"),
-            paper="around 20 %",
             least=_loss.cliff_pct(1.25) - _NEAR_PCT,
             most=_loss.cliff_pct(1.25) + _NEAR_PCT,
             unit="%",
         ),
-        more(
+        Statement("after the cliff fewer retransmissions").more(
             "BBR's retransmissions at the peak divided by those at the highest loss rate",
             data.values("retransmits", controller="bbr1", loss_pct=peak),
             data.values("retransmits", controller="bbr1", loss_pct=data.most("loss_pct")),
-            paper="after the cliff fewer retransmissions",
             least=2,
         ),
         *(
-            more(
+            Statement("BBR's are the most").more(
                 f"BBR's retransmissions at the peak divided by {_loss.NAMES[name]}'s",
                 data.values("retransmits", controller="bbr1", loss_pct=peak),
                 data.values("retransmits", controller=name, loss_pct=peak),
-                paper="BBR's are the most",
                 least=10,
             )
             for name in ("reno", "cubic")
@@ -82,7 +77,7 @@ def _judge(data: Data) -> list[Check]:
     return checks
 
 
-def _explain(data: Data) -> list[str]:
+def explain(data: Data) -> list[str]:
     peaks, cliffs = (find(data, "bbr1") for find in (_loss.peaks_pct, _loss.cliffs_pct))
     if not peaks or not all(math.isfinite(one) for one in cliffs):
         return []
@@ -105,12 +100,8 @@ CLAIM = Claim(
     worlds=("sim", "kernel"),
     grid=_loss.GRID,
     measure=_loss.measure,
-    figure=_figure,
-    judge=_judge,
-    explain=_explain,
     look_at="At which loss rate is each peak?",
     seeds=5,
-    quick_seeds=3,
     setups=_testbed.setups(_testbed.MININET),
     changed="In Mininet, netem loses a host's burst whole",
 )

@@ -19,7 +19,7 @@ import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts
-from fullpipe_studies.claim import Check, Claim, Data, more, number, within
+from fullpipe_studies.claim import Check, Claim, Data, Statement, number
 from fullpipe_studies.papers.imc19 import _testbed, _together
 
 _SMALL, _EVEN, _LARGE = 10_000, 5_000_000, 10_000_000
@@ -32,7 +32,7 @@ _USED_PCT = 10.0
 _USED = "both, of the link"
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     bbr = charts.means(data, ["scaled_bytes"], "bbr_share").with_columns(pl.col("mean", "low", "high") * 100)
     # CUBIC's is the rest.
     cubic = bbr.with_columns(mean=100 - pl.col("mean"), low=100 - pl.col("high"), high=100 - pl.col("low"))
@@ -79,52 +79,36 @@ def _even_bytes(runs: pl.DataFrame) -> float:
     return crossings[-1] if crossings else float("nan")
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     even = [_even_bytes(runs) / 1e6 for _, runs in data.runs.group_by("seed", maintain_order=True)]
     checks = []
     if small := _together.at(
         data, "bbr_share", _SMALL
     ):  # Scaled to a tenth, this buffer holds no packet in the kernel world.
         checks += [
-            within("BBR's share at 10 KB (direction)", small, paper="94 %", least=0.75, shape=True),
-            within("BBR's share at 10 KB", small, paper="94 %", least=0.89, most=0.99),
-            within(
+            *Statement("94 %").both("BBR's share at 10 KB", small, direction=0.75, least=0.89, most=0.99),
+            Statement(f"at most {_USED_PCT:g} % by table 1").within(
                 "Goodput of both at 10 KB",
                 _together.at(data, "used_pct", _SMALL),
-                paper=f"at most {_USED_PCT:g} % by table 1",
                 most=_USED_PCT,
                 unit="% of the link",
             ),
         ]
     return [
         *checks,
-        within(
-            "Buffer with equal shares",
-            even,
-            paper="about 5 MB",
-            least=5 / 3,
-            most=15,
-            unit="MB",
-            shape=True,
+        Statement("about 5 MB").shape("Buffer with equal shares", even, least=5 / 3, most=15, unit="MB"),
+        Statement("evenly share").within(
+            "BBR's share at 5 MB", _together.at(data, "bbr_share", _EVEN), least=0.4, most=0.6
         ),
-        within(
-            "BBR's share at 5 MB",
-            _together.at(data, "bbr_share", _EVEN),
-            paper="evenly share",
-            least=0.4,
-            most=0.6,
-        ),
-        more(
+        Statement("3 times").more(
             "CUBIC's goodput divided by BBR's at 10 MB (direction)",
             _together.at(data, "cubic_mbps", _LARGE),
             _together.at(data, "bbr_mbps", _LARGE),
-            paper="3 times",
         ),
-        more(
+        Statement("3 times").more(
             "CUBIC's goodput divided by BBR's at 10 MB",
             _together.at(data, "cubic_mbps", _LARGE),
             _together.at(data, "bbr_mbps", _LARGE),
-            paper="3 times",
             least=2,
             most=4.5,
             shape=False,
@@ -132,14 +116,14 @@ def _judge(data: Data) -> list[Check]:
     ]
 
 
-def _explain(data: Data) -> list[str]:
-    share, used = (data.mean(column, scaled_bytes=_SMALL) for column in ("bbr_share", "used_pct"))
+def explain(data: Data) -> list[str]:
+    share, used = data.means("bbr_share", "used_pct", scaled_bytes=_SMALL)
     said = []
     if not math.isnan(used):
         said.append(f"At 10 KB both flows use {number(used)} % of the link; BBR has {number(share)} of it.")
     split = data.setups.get("single packets")
     if split is not None:
-        share, used = (split.mean(column, scaled_bytes=_SMALL) for column in ("bbr_share", "used_pct"))
+        share, used = split.means("bbr_share", "used_pct", scaled_bytes=_SMALL)
     if split is not None and not math.isnan(used):
         said.append(
             f"With the hosts' bursts split into single packets, both use {number(used)} % of the link at "
@@ -147,9 +131,7 @@ def _explain(data: Data) -> list[str]:
             "dropped, so neither flow gets through with more than six packets at once; BBR sends a "
             "millisecond of its rate, and CUBIC what an ACK allows."
         )
-    low, high, window = (
-        data.mean(column, scaled_bytes=_LARGE) for column in ("share_low", "share_high", "window_bdp")
-    )
+    low, high, window = data.means("share_low", "share_high", "window_bdp", scaled_bytes=_LARGE)
     ratios = [
         cubic / bbr
         for cubic, bbr in zip(
@@ -183,12 +165,8 @@ CLAIM = Claim(
         )
     ),
     measure=_together.measure,
-    figure=_figure,
-    judge=_judge,
-    explain=_explain,
     look_at="Where do the coloured lines cross, and how much of the link is used on the left?",
     seeds=5,
-    quick_seeds=3,
     setups=_testbed.setups(_testbed.MININET),
     changed="tc-tbf drops a host's burst whole, so that neither flow passes 10 KB; with single packets "
     "BBR has nearly all",

@@ -27,11 +27,10 @@ from fullpipe_studies.claim import (
     Data,
     Grid,
     Row,
+    Statement,
     Trial,
     Values,
-    more,
     number,
-    within,
 )
 from fullpipe_studies.papers.imc19 import _grid, _testbed, _together
 
@@ -67,7 +66,7 @@ def _document(hidden_mbps: int, buffer_bytes: int, seconds: int, setup: str) -> 
     }
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     by = ["hidden_mbps", "buffer_bytes"]
     shares = pl.concat(
         charts.means(data, by, f"{column}_mbps").with_columns(
@@ -120,12 +119,12 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     )
 
 
-def _measure(trial: Trial) -> Row:
+def measure(trial: Trial) -> Row:
     row = _together.measure(trial)
     return {**row, "bbr_a_minute": row["bbr_retransmits"] * 60 / trial.factors["seconds"]}
 
 
-def _judge(every: Data) -> list[Check]:
+def judge(every: Data) -> list[Check]:
     data = _with(every, _HIDDEN_MBPS[0])
     buffers = sorted(data.runs["buffer_bytes"].unique().to_list())
     beyond = [buffer for buffer in buffers if buffer >= _HIDDEN_BYTES]
@@ -144,49 +143,43 @@ def _judge(every: Data) -> list[Check]:
 
     return [
         *(
-            within(
+            Statement(
+                "the goodput of BBR and Cubic stabilizes when our router buffer size reaches 20KB"
+            ).shape(
                 f"Largest goodput of {title} divided by the smallest, at 20 KB and more",
                 spread(f"{name}_mbps", beyond),
-                paper="the goodput of BBR and Cubic stabilizes when our router buffer size reaches 20KB",
                 most=_STABLE,
                 unit="times",
-                shape=True,
             )
             for name, title in (("bbr", "BBR"), ("cubic", "CUBIC"))
         ),
-        more(
+        Statement("stabilizes when our router buffer size reaches 20KB").more(
             "Spread of BBR's goodput over all buffers divided by that at 20 KB and more",
             spread("bbr_mbps", buffers),
             spread("bbr_mbps", beyond),
-            paper="stabilizes when our router buffer size reaches 20KB",
             least=2,
         ),
-        within(
+        Statement("even at high buffer sizes CUBIC's share does not increase").shape(
             "BBR's share with the router's largest buffer",
             data.values("bbr_share", buffer_bytes=buffers[-1]),
-            paper="even at high buffer sizes CUBIC's share does not increase",
             least=0.5,
-            shape=True,
         ),
-        within(
+        Statement("BBR's retransmits stabilize as we increase our router buffer size beyond 20KB").shape(
             "BBR's most retransmissions divided by the fewest, at 20 KB and more",
             spread("bbr_retransmits", beyond),
-            paper="BBR's retransmits stabilize as we increase our router buffer size beyond 20KB",
             most=_STABLE,
             unit="times",
-            shape=True,
         ),
-        within(
+        Statement("around 500").within(
             "BBR's retransmissions per minute with the largest buffer",
             data.values("bbr_a_minute", buffer_bytes=buffers[-1]),
-            paper="around 500",
             least=_SETTLED / 3,
             most=_SETTLED * 3,
         ),
     ]
 
 
-def _explain(data: Data) -> list[str]:
+def explain(data: Data) -> list[str]:
     judged = _with(data, _HIDDEN_MBPS[0])
     buffers = sorted(judged.runs["buffer_bytes"].unique().to_list())
     seen = [
@@ -221,7 +214,6 @@ CLAIM = Claim(
     says="Even at high buffer sizes, Cubic's bandwidth share does not increase. The goodput of BBR and Cubic "
     "stabilizes when our router buffer size reaches 20KB. BBR's retransmits stabilize at around 500 "
     "packets/min as we increase our router buffer size beyond 20KB.",
-    worlds=("sim",),
     grid=Grid(
         factors={
             "hidden_mbps": _HIDDEN_MBPS,
@@ -234,13 +226,8 @@ CLAIM = Claim(
         tiny={"buffer_bytes": (10_000, 100_000), "seconds": (2,)},
         document=_document,
     ),
-    measure=_measure,
-    figure=_figure,
-    judge=_judge,
-    explain=_explain,
     look_at="To the right of the dashed line, the lines should be flat.",
     seeds=5,
-    quick_seeds=3,
     setups=_testbed.setups(),
     changed="The senders' interfaces and the router's port have 1 Gbit/s, and the router drops what its "
     "GRO merged as one",

@@ -11,8 +11,8 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from fullpipe_studies import charts, take
-from fullpipe_studies.claim import Check, Claim, Data, more, number, within
+from fullpipe_studies import charts, layers, take
+from fullpipe_studies.claim import Check, Claim, Data, Statement, number
 from fullpipe_studies.papers.imc19 import _grid, _testbed
 
 _BBR_PCT, _CUBIC_PCT = 200.0, 30.0
@@ -20,7 +20,7 @@ _BBR_PCT, _CUBIC_PCT = 200.0, 30.0
 _MUCH_SMALLER, _DEEP = 0.2, 1.0
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
         frame = _grid.gains(part.runs)
         dots = (
@@ -36,12 +36,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
             )
         )
         # CUBIC's gain of 30 % over BBR is BBR's loss of 23 %.
-        theirs = [{"y": 0.0}, {"y": _BBR_PCT}, {"y": 100 / (1 + _CUBIC_PCT / 100) - 100}]
-        even = (
-            alt.Chart(alt.InlineData(values=theirs))
-            .mark_rule(strokeDash=[4, 3], color="#79818d")
-            .encode(y="y:Q")
-        )
+        even = layers.level(0.0, _BBR_PCT, 100 / (1 + _CUBIC_PCT / 100) - 100)
         return alt.layer(even, dots).properties(width=charts.WIDTH, height=charts.HEIGHT)
 
     return charts.worlds(
@@ -52,7 +47,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     )
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     def largest(column: str, where: pl.Expr) -> list[float]:
         def of(runs: pl.DataFrame) -> float:
             top = _grid.gains(runs).filter(where)[column].max()
@@ -63,34 +58,23 @@ def _judge(data: Data) -> list[Check]:
     bbr = largest("gain_pct", pl.col("buffer_bdp") <= _MUCH_SMALLER)
     cubic = largest("cubic_gain_pct", pl.col("buffer_bdp") >= _DEEP)
     return [
-        more(
-            "BBR's largest gain in shallow buffers divided by CUBIC's in deep ones",
-            bbr,
-            cubic,
-            paper="200 % to 30 %",
-            least=2,
+        Statement("200 % to 30 %").more(
+            "BBR's largest gain in shallow buffers divided by CUBIC's in deep ones", bbr, cubic, least=2
         ),
-        within(
-            "BBR's largest gain (direction)",
-            bbr,
-            paper="far ahead in shallow buffers",
-            least=100,
-            unit="%",
-            shape=True,
+        Statement("far ahead in shallow buffers").shape(
+            "BBR's largest gain (direction)", bbr, least=100, unit="%"
         ),
-        within("CUBIC's largest gain (direction)", cubic, paper="ahead", least=5, unit="%", shape=True),
-        within(
+        Statement("ahead").shape("CUBIC's largest gain (direction)", cubic, least=5, unit="%"),
+        Statement(f"{_BBR_PCT:g} %").within(
             "BBR's largest gain where the buffer is up to 0.2 BDP",
             bbr,
-            paper=f"{_BBR_PCT:g} %",
             least=_BBR_PCT * 0.5,
             most=_BBR_PCT * 2,
             unit="%",
         ),
-        within(
+        Statement(f"{_CUBIC_PCT:g} %").within(
             "CUBIC's largest gain where the buffer is at least 1 BDP",
             cubic,
-            paper=f"{_CUBIC_PCT:g} %",
             least=_CUBIC_PCT * 0.5,
             most=_CUBIC_PCT * 2,
             unit="%",
@@ -98,7 +82,7 @@ def _judge(data: Data) -> list[Check]:
     ]
 
 
-def _explain(data: Data) -> list[str]:
+def explain(data: Data) -> list[str]:
     frame = _grid.gains(data.runs).sort("gain_pct", descending=True)
     if not frame.height:
         return []
@@ -116,12 +100,8 @@ CLAIM = Claim(
     source="section 1",
     says="When the bottleneck buffer size is much smaller than BDP, BBR can achieve 200% higher goodput than "
     "Cubic. However, in the case of deep buffers, Cubic can improve goodput by 30% compared to BBR.",
-    worlds=("sim",),
     grid=_grid.grid(_grid.BUFFERS_KB, tiny={"buffer_kb": (100, 1000)}),
     measure=_grid.measure,
-    figure=_figure,
-    judge=_judge,
-    explain=_explain,
     look_at="At which buffer, in BDP, do the dots reach the line?",
     seeds=_grid.SEEDS,
     quick_seeds=_grid.QUICK_SEEDS,

@@ -16,7 +16,7 @@ import polars as pl
 from fullpipe.report.figures import theme
 from fullpipe.text import counted
 from fullpipe_studies import charts
-from fullpipe_studies.claim import Check, Claim, Data, Grid, more, number, within
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Statement, number
 from fullpipe_studies.papers.imc19 import _grid, _metrics, _testbed
 
 _RATE_MBPS, _SECONDS = 500, 60
@@ -34,7 +34,7 @@ def _document(rate_mbps: int, setup: str, linux: str, **path: Any) -> dict[str, 
     return _grid.document(rate_mbps=rate_mbps, memory=_grid.MAX, setup=there, linux=linux, **path)
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     every = Data(_steps(data), data.series)
     frame = charts.means(every, ["controller", "buffer_kb", "setup"], "retransmits")
 
@@ -98,7 +98,7 @@ def _part(data: Data) -> float:
     return data.most("rate_mbps") / _RATE_MBPS * data.most("seconds") / _SECONDS
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     shallow, deep = _buffers(data)
     part = _part(data)
 
@@ -109,34 +109,30 @@ def _judge(data: Data) -> list[Check]:
         low = expected / _FACTOR if expected else None
         # "0" is met by fewer than a thousandth of BBR's retransmissions in the shallow buffer.
         high = expected * _FACTOR if expected else part * _PAPER["bbr1"][0] / 1000
-        return within(
+        return Statement(f"{expected:,.0f}").within(
             f"{_NAMES[controller]}'s retransmissions at {buffer:,} KB",
             sent_again(controller, buffer),
-            paper=f"{expected:,.0f}",
             least=low,
             most=high,
         )
 
     return [
-        more(
+        Statement("143 times").more(
             f"BBR's retransmissions divided by CUBIC's at {shallow:,} KB",
             sent_again("bbr1", shallow),
             sent_again("cubic", shallow),
-            paper="143 times",
             least=10,
         ),
-        more(
+        Statement("to none").more(
             f"BBR's retransmissions at {shallow:,} KB divided by those at {deep:,} KB",
             sent_again("bbr1", shallow),
             sent_again("bbr1", deep),
-            paper="to none",
             least=100,
         ),
-        more(
+        Statement("3.5 times").more(
             f"CUBIC's retransmissions at {shallow:,} KB divided by those at {deep:,} KB",
             sent_again("cubic", shallow),
             sent_again("cubic", deep),
-            paper="3.5 times",
         ),
         *(
             count(name, buffer, value * part)
@@ -146,7 +142,7 @@ def _judge(data: Data) -> list[Check]:
     ]
 
 
-def _explain(data: Data) -> list[str]:
+def explain(data: Data) -> list[str]:
     alike = _grid.of_same_seeds(data.of("sim"))
     steps = [name for name in _testbed.STEPS if name in alike]
 
@@ -204,9 +200,6 @@ CLAIM = Claim(
         document=_document,
     ),
     measure=_grid.measure,
-    figure=_figure,
-    judge=_judge,
-    explain=_explain,
     look_at="BBR's bars should be long with the shallow buffer only.",
     seeds=_grid.SEEDS,
     quick_seeds=_grid.QUICK_SEEDS,

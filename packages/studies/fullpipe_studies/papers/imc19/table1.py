@@ -14,7 +14,7 @@ import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts
-from fullpipe_studies.claim import Check, Claim, Data, more, number, within
+from fullpipe_studies.claim import Check, Claim, Data, Statement, number
 from fullpipe_studies.papers.imc19 import _testbed, _together
 
 _BBR = dict(zip(_together.TABLE_BYTES, (26746, 305029, 68741, 1324, 204, 0, 0), strict=True))
@@ -25,7 +25,7 @@ _FACTOR, _FEW = 10.0, 100
 _TICKS = (0, *(10**power for power in range(1, 6)))
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     frames = [
         charts.means(data, ["scaled_bytes"], f"{column}_retransmits").with_columns(
             pl.lit(name).alias("controller")
@@ -79,7 +79,7 @@ def _size(size_bytes: int) -> str:
     return f"{size_bytes / 1e6:g} MB" if size_bytes >= 1e6 else f"{size_bytes / 1e3:g} KB"
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     part = _part(data)
     there = sorted(data.runs["scaled_bytes"].unique().to_list())
 
@@ -90,31 +90,28 @@ def _judge(data: Data) -> list[Check]:
         title, counts = _PAPER[name]
         expected = counts[buffer] * part
         few = counts[buffer] < _FEW
-        return within(
+        return Statement(f"{counts[buffer]:,}" + ("" if part == 1 else f"; scaled {expected:,.0f}")).within(
             f"{title}'s retransmissions with {_size(buffer)}",
             again(name, buffer),
-            paper=f"{counts[buffer]:,}" + ("" if part == 1 else f"; scaled {expected:,.0f}"),
             least=None if few else expected / _FACTOR,
             most=_FEW * _FACTOR * part if few else expected * _FACTOR,
         )
 
     checks = [
-        more(
+        Statement(f"{_BBR[buffer] / _CUBIC[buffer]:.0f} times").more(
             f"BBR's retransmissions divided by CUBIC's with {_size(buffer)}",
             again("bbr", buffer),
             again("cubic", buffer),
-            paper=f"{_BBR[buffer] / _CUBIC[buffer]:.0f} times",
             least=5,
         )
         for buffer in (10_000, 100_000, 1_000_000)
         if buffer in there
     ]
     checks += [
-        more(
+        Statement(f"{_BBR[small]:,} to {_BBR[large]:,}").more(
             f"BBR's retransmissions with {_size(small)} divided by those with {_size(large)}",
             again("bbr", small),
             again("bbr", large),
-            paper=f"{_BBR[small]:,} to {_BBR[large]:,}",
             least=2,
         )
         for small, large in ((100_000, 1_000_000), (1_000_000, 10_000_000))
@@ -122,12 +119,10 @@ def _judge(data: Data) -> list[Check]:
     return checks + [counted(name, buffer) for name in _PAPER for buffer in _BBR if buffer in there]
 
 
-def _explain(data: Data) -> list[str]:
+def explain(data: Data) -> list[str]:
     said = []
     for buffer in (one for one, count in _CUBIC.items() if count < _FEW):
-        again, overflows = (
-            data.mean(column, scaled_bytes=buffer) for column in ("cubic_retransmits", "overflows")
-        )
+        again, overflows = data.means("cubic_retransmits", "overflows", scaled_bytes=buffer)
         if not math.isnan(overflows):
             said.append(
                 f"With {_size(buffer)} CUBIC uses nearly all of the link and fills the buffer within the "
@@ -159,12 +154,8 @@ CLAIM = Claim(
     worlds=("sim", "kernel"),
     grid=_together.grid(_together.TABLE_BYTES),
     measure=_together.measure,
-    figure=_figure,
-    judge=_judge,
-    explain=_explain,
     look_at="How far is BBR above CUBIC on the left, and below it on the right?",
     seeds=5,
-    quick_seeds=3,
     setups=_testbed.setups(_testbed.MININET),
     changed="tc-tbf drops a host's burst whole, which brings most counts near the paper's",
 )
