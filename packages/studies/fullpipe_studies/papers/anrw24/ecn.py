@@ -20,7 +20,7 @@ import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, layers, sharing
-from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, more, number, within
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, number
 
 _RATE_MBPS = 100
 _CUBICS = 5
@@ -36,7 +36,7 @@ _CASES = {
     "none": (_PLAIN, False),
 }
 _WITHOUT = "none"
-_SAID = "more than ~99% of the bandwidth even when competing with five Cubic flows"
+_SAID = Statement("more than ~99% of the bandwidth even when competing with five Cubic flows")
 
 
 def _document(case: str, queue: str, rtt_ms: int, seconds: int) -> dict[str, Any]:
@@ -55,12 +55,12 @@ def _document(case: str, queue: str, rtt_ms: int, seconds: int) -> dict[str, Any
     }
 
 
-def _measure(trial: Trial) -> Row:
+def measure(trial: Trial) -> Row:
     by_flow = sharing.rates(trial.run, trial.factors["seconds"] / 2)
     return {"bbr_share": sharing.share(by_flow, "bbr")}
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     frame = charts.means(data, ["case", "queue", "rtt_ms"], "bbr_share")
 
     def panel(part: Data) -> Any:
@@ -105,22 +105,19 @@ def _most(data: Data, cases: list[str]) -> tuple[list[float], dict[str, Any]]:
     return (data.values("bbr_share", **best[1]) if best[1] else []), best[1]
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     with_ecn, _ = _most(data, [case for case in _CASES if case != _WITHOUT])
     without, _ = _most(data, [_WITHOUT])
     return [
-        within("Largest share of BBRv3 with ECN (direction)", with_ecn, paper=_SAID, least=0.5, shape=True),
-        more(
-            "Largest share of BBRv3 with ECN divided by the largest without",
-            with_ecn,
-            without,
-            paper="when ECN is enabled",
+        _SAID.shape("Largest share of BBRv3 with ECN (direction)", with_ecn, least=0.5),
+        Statement("when ECN is enabled").more(
+            "Largest share of BBRv3 with ECN divided by the largest without", with_ecn, without
         ),
-        within("Largest share of BBRv3 with ECN", with_ecn, paper=_SAID, least=0.99),
+        _SAID.within("Largest share of BBRv3 with ECN", with_ecn, least=0.99),
     ]
 
 
-def _explain(data: Data) -> list[str]:
+def explain(data: Data) -> list[str]:
     said = []
     for case in _CASES:
         shares, where = _most(data, [case])
@@ -136,22 +133,15 @@ CLAIM = Claim(
     source="abstract",
     says="Our evaluations reveal that, when ECN is enabled, a single BBRv3 flow can acquire more than ~99% "
     "of the bandwidth even when competing with five Cubic flows.",
-    worlds=("sim",),
     grid=Grid(
         factors={"case": tuple(_CASES), "queue": _QUEUES, "rtt_ms": _RTTS_MS, "seconds": (60,)},
         quick={"seconds": (30,)},
         tiny={"queue": ("codel",), "rtt_ms": (40,), "seconds": (4,)},
         document=_document,
     ),
-    measure=_measure,
-    figure=_figure,
-    judge=_judge,
     cause="Behind a step with 40 ms, all five CUBIC flows are at their least window of two segments, "
     "which is 2.7 % of our 100 Mbit/s: no more than 97.3 % can be left for BBRv3. With the same "
     "queue on 500 Mbit/s it has 99.4 %, on 1 Gbit/s 99.7 %. The queue marks instead of dropping, "
     "and BBRv3 takes no notice with an RTT above 5 ms",
-    explain=_explain,
     look_at="Which bars reach the upper dashed line?",
-    seeds=10,
-    quick_seeds=3,
 )

@@ -15,11 +15,11 @@ import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, layers, sharing
-from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, more, within
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial
 from fullpipe_studies.papers.icnp17 import _path
 
 _EACH = (1, 2)
-_SAID = "unfairness"
+_SAID = Statement("unfairness")
 
 
 def _document(each: int, buffer_bdp: float, rate_mbps: int, seconds: int) -> dict[str, Any]:
@@ -35,12 +35,12 @@ def _document(each: int, buffer_bdp: float, rate_mbps: int, seconds: int) -> dic
     )
 
 
-def _measure(trial: Trial) -> Row:
+def measure(trial: Trial) -> Row:
     after_s = _path.after(trial.factors["seconds"])
     return {"bbr_share": sharing.share(sharing.rates(trial.run, after_s), "bbr")}
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     frame = charts.means(data, ["each", "buffer_bdp"], "bbr_share").with_columns(
         pl.format("{} of each", pl.col("each")).alias("flows")
     )
@@ -54,24 +54,15 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     return charts.worlds(data, panel, "BBRv1's share beside CUBIC", "20 ms; dashed: a fair share")
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     checks = []
     for each in sorted(data.runs["each"].unique().to_list()):
         shallow, deep = (
             data.values("bbr_share", each=each, buffer_bdp=one) for one in (_path.SHALLOW_BDP, _path.DEEP_BDP)
         )
         checks += [
-            within(
-                f"BBR's share with 0.8 BDP, {each} of each (direction)",
-                shallow,
-                paper=_SAID,
-                least=2 / 3,
-                shape=True,
-            ),
-            within(f"BBR's share with 0.8 BDP, {each} of each", shallow, paper=_SAID, least=0.9),
-            more(
-                f"BBR's share with 0.8 BDP divided by that with 8, {each} of each", shallow, deep, paper=_SAID
-            ),
+            *_SAID.both(f"BBR's share with 0.8 BDP, {each} of each", shallow, direction=2 / 3, least=0.9),
+            _SAID.more(f"BBR's share with 0.8 BDP divided by that with 8, {each} of each", shallow, deep),
         ]
     return checks
 
@@ -92,10 +83,5 @@ CLAIM = Claim(
         in_wall_time={"rate_mbps": (_path.SLOW_MBPS,), "seconds": (60,)},
         document=_document,
     ),
-    measure=_measure,
-    figure=_figure,
-    judge=_judge,
     look_at="What is left for CUBIC in the shallow buffer?",
-    seeds=10,
-    quick_seeds=3,
 )

@@ -15,11 +15,11 @@ import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, layers, take
-from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, more, within
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial
 from fullpipe_studies.papers.icnp17 import _path
 
 _FLOWS = (2, 6)
-_SAID = "massive packet loss"
+_SAID = Statement("massive packet loss")
 
 
 def _document(controller: str, flows: int, rate_mbps: int, seconds: int) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def _document(controller: str, flows: int, rate_mbps: int, seconds: int) -> dict
     )
 
 
-def _measure(trial: Trial) -> Row:
+def measure(trial: Trial) -> Row:
     late = take.samples(trial.run, after_s=_path.after(trial.factors["seconds"]))
     ends = late.group_by("flow").agg(
         (pl.col("retransmits").max() - pl.col("retransmits").min()).alias("again"),
@@ -44,7 +44,7 @@ def _measure(trial: Trial) -> Row:
     return {"loss_pct": 100 * again / (again + arrived) if arrived else None}
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     frame = charts.means(data, ["controller", "flows"], "loss_pct")
 
     def panel(part: Data) -> Any:
@@ -56,13 +56,13 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     return charts.worlds(data, panel, "Loss in a shallow buffer", "20 ms, buffer of 0.8 BDP")
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     checks = []
     for flows in sorted(data.runs["flows"].unique().to_list()):
         bbr, cubic = (data.values("loss_pct", controller=name, flows=flows) for name in ("bbr1", "cubic"))
         checks += [
-            more(f"Loss of {flows} BBR flows divided by CUBIC's", bbr, cubic, paper=_SAID, least=10),
-            within(f"Loss of {flows} BBR flows", bbr, paper=_SAID, least=1, unit="%"),
+            _SAID.more(f"Loss of {flows} BBR flows divided by CUBIC's", bbr, cubic, least=10),
+            _SAID.within(f"Loss of {flows} BBR flows", bbr, least=1, unit="%"),
         ]
     return checks
 
@@ -83,11 +83,6 @@ CLAIM = Claim(
         in_wall_time={"rate_mbps": (_path.SLOW_MBPS,)},
         document=_document,
     ),
-    measure=_measure,
-    figure=_figure,
-    judge=_judge,
     look_at="How far apart are the two controllers?",
     about="bbr1",
-    seeds=10,
-    quick_seeds=3,
 )

@@ -16,12 +16,12 @@ import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, layers, take
-from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, more, number, within
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, number
 from fullpipe_studies.papers.icnp17 import _path
 
 _FLOWS = (1, 2, 4, 6, 8)
 _LEAST, _MOST = 1.0, 1.5
-_SAID = "1 to 1.5 BDP with several flows"
+_SAID = Statement("1 to 1.5 BDP with several flows")
 
 
 def _document(flows: int, rate_mbps: int, seconds: int) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def _document(flows: int, rate_mbps: int, seconds: int) -> dict[str, Any]:
     )
 
 
-def _measure(trial: Trial) -> Row:
+def measure(trial: Trial) -> Row:
     after_s = _path.after(trial.factors["seconds"])
     queue = take.link(trial.run, after_s=after_s).with_columns(pl.col("queue_delay_ms") / _path.RTT_MS)
     flows = take.samples(trial.run, after_s=after_s)
@@ -52,7 +52,7 @@ def _measure(trial: Trial) -> Row:
     }
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     frame = charts.means(data, ["flows"], "queue_bdp").with_columns(pl.lit("bbr1").alias("controller"))
 
     def panel(part: Data) -> Any:
@@ -67,42 +67,34 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     )
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     counts = sorted(data.runs["flows"].unique().to_list())
     several = [count for count in counts if count > 1]
     alone = data.values("queue_bdp", flows=1)
     queues = [data.values("queue_bdp", flows=count) for count in several]
     together = data.values("queue_bdp", flows=tuple(several))
     checks = [
-        within("Queue of a single flow", alone, paper="the intended behavior", least=0, most=0.25, unit="BDP")
+        Statement("the intended behavior").within(
+            "Queue of a single flow", alone, least=0, most=0.25, unit="BDP"
+        )
     ]
     for count, queue in zip(several, queues, strict=True):
         checks += [
-            within(
-                f"Queue of {count} flows (direction)",
-                queue,
-                paper=_SAID,
-                least=_LEAST / 2,
-                most=_MOST * 4 / 3,
-                unit="BDP",
-                shape=True,
+            _SAID.shape(
+                f"Queue of {count} flows (direction)", queue, least=_LEAST / 2, most=_MOST * 4 / 3, unit="BDP"
             ),
-            more(f"Queue of {count} flows divided by that of one", queue, alone, paper=_SAID, least=4),
+            _SAID.more(f"Queue of {count} flows divided by that of one", queue, alone, least=4),
         ]
     checks.append(
-        within(
-            "Queue of several flows, on average", together, paper=_SAID, least=_LEAST, most=_MOST, unit="BDP"
-        )
+        _SAID.within("Queue of several flows, on average", together, least=_LEAST, most=_MOST, unit="BDP")
     )
     return checks
 
 
-def _explain(data: Data) -> list[str]:
+def explain(data: Data) -> list[str]:
     said = []
     for count in sorted(data.runs["flows"].unique().to_list()):
-        queue, window, estimates = (
-            data.mean(name, flows=count) for name in ("queue_bdp", "window_bdp", "estimates")
-        )
+        queue, window, estimates = data.means("queue_bdp", "window_bdp", "estimates", flows=count)
         said.append(
             f"{count} flows: {number(queue, 2)} BDP wait. Their estimates add up to {number(estimates, 3)} "
             f"times the link's rate, their windows to {number(window, 2)} BDP."
@@ -121,11 +113,5 @@ CLAIM = Claim(
         in_wall_time={"flows": (1, 2, 6), "rate_mbps": (_path.SLOW_MBPS,)},
         document=_document,
     ),
-    measure=_measure,
-    figure=_figure,
-    judge=_judge,
-    explain=_explain,
     look_at="Are the points of two and more flows between the dashed lines?",
-    seeds=10,
-    quick_seeds=3,
 )

@@ -14,11 +14,11 @@ from typing import Any
 import altair as alt
 
 from fullpipe_studies import charts, layers, sharing
-from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, more, within
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial
 from fullpipe_studies.papers.icnp17 import _path
 
 _LONG_MS = (40, 80, 160)
-_SAID = "unfairness; summary: long RTTs are favoured"
+_SAID = Statement("unfairness; summary: long RTTs are favoured")
 
 
 def _document(controller: str, long_ms: int, rate_mbps: int, seconds: int) -> dict[str, Any]:
@@ -34,12 +34,12 @@ def _document(controller: str, long_ms: int, rate_mbps: int, seconds: int) -> di
     )
 
 
-def _measure(trial: Trial) -> Row:
+def measure(trial: Trial) -> Row:
     after_s = _path.after(trial.factors["seconds"])
     return {"long_share": sharing.share(sharing.rates(trial.run, after_s), "long")}
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     frame = charts.means(data, ["controller", "long_ms"], "long_share")
 
     def panel(part: Data) -> Any:
@@ -53,7 +53,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     )
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     longs = sorted(data.runs["long_ms"].unique().to_list())
     checks = []
     for long_ms in longs:
@@ -61,20 +61,13 @@ def _judge(data: Data) -> list[Check]:
             data.values("long_share", controller=name, long_ms=long_ms) for name in ("bbr1", "cubic")
         )
         checks += [
-            within(
-                f"Share of the flow with {long_ms} ms, BBR (direction)",
-                bbr,
-                paper=_SAID,
-                least=0.5,
-                shape=True,
-            ),
-            more(f"Share of the flow with {long_ms} ms, BBR's divided by CUBIC's", bbr, cubic, paper=_SAID),
+            _SAID.shape(f"Share of the flow with {long_ms} ms, BBR (direction)", bbr, least=0.5),
+            _SAID.more(f"Share of the flow with {long_ms} ms, BBR's divided by CUBIC's", bbr, cubic),
         ]
     checks.append(
-        within(
+        _SAID.within(
             f"Share of the flow with {longs[-1]} ms, BBR",
             data.values("long_share", controller="bbr1", long_ms=longs[-1]),
-            paper=_SAID,
             least=2 / 3,
         )
     )
@@ -97,11 +90,6 @@ CLAIM = Claim(
         in_wall_time={"rate_mbps": (_path.SLOW_MBPS,)},
         document=_document,
     ),
-    measure=_measure,
-    figure=_figure,
-    judge=_judge,
     look_at="On which side of a fair share is each controller?",
     about="bbr1",
-    seeds=10,
-    quick_seeds=3,
 )

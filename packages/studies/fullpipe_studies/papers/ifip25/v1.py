@@ -9,55 +9,41 @@ Prediction: it does, best beside a single loss-based flow.
 in shape by three times these. Both are our reading, and so is 16 for many flows.
 """
 
-from typing import Any
-
 import altair as alt
 import polars as pl
 
-from fullpipe_studies.claim import Check, Claim, Data, Grid, more, within
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Statement
 from fullpipe_studies.papers.ifip25 import _steady
 
 _MANY = 16
-_SAID = "accurately captures BBRv1 behavior, especially against single loss-based flows"
+_SAID = Statement("accurately captures BBRv1 behavior, especially against single loss-based flows")
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     return _steady.figure(data, "others", "BBRv1 beside one and beside many loss-based flows")
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     checks = []
     for loss in _steady.LOSSES:
         single, crowd = (_steady.errors(data, loss=loss, others=others) for others in (1, _MANY))
         least = _steady.PAPER_PCT[loss]
         beside = _steady.TITLES[loss]
         checks += [
-            within(
-                f"Median error of the model {beside}, a single flow (direction)",
-                single,
-                paper=_SAID,
-                most=_steady.SHAPE_TIMES * least,
-                unit="%",
-                shape=True,
-            ),
-            within(
+            *_SAID.both(
                 f"Median error of the model {beside}, a single flow",
                 single,
-                paper=_SAID,
+                direction=_steady.SHAPE_TIMES * least,
                 most=least,
                 unit="%",
             ),
-            more(f"Median error {beside}: {_MANY} flows divided by a single one", crowd, single, paper=_SAID),
+            _SAID.more(f"Median error {beside}: {_MANY} flows divided by a single one", crowd, single),
         ]
     return checks
 
 
-def _explain(data: Data) -> list[str]:
+def explain(data: Data) -> list[str]:
     return _steady.told(Data(data.runs.filter(pl.col("others") == 1), data.series), "bbr1")
-
-
-def _document(**factors: Any) -> dict[str, Any]:
-    return _steady.document(**factors)
 
 
 CLAIM = Claim(
@@ -77,16 +63,12 @@ CLAIM = Claim(
         quick={"buffer_bdp": (1, 8, 32), "seconds": (300,)},
         tiny={"buffer_bdp": (4,), "seconds": (9,)},
         in_wall_time={"buffer_bdp": (1, 8, 64), "seconds": (120,)},
-        document=_document,
+        document=_steady.document,
     ),
     measure=_steady.measure,
-    figure=_figure,
-    judge=_judge,
     cause="The same as in ware19.share and ware19.model: beside CUBIC, one flow stays below the model in "
     "every buffer",
-    explain=_explain,
     look_at="Is the line of a single flow on the grey one?",
     about="bbr1",
     seeds=5,
-    quick_seeds=3,
 )

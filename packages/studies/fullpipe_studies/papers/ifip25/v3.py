@@ -10,52 +10,47 @@ The paper says "clear discrepancies" and the abstract has no number. Ours: an er
 
 import itertools
 import math
-from typing import Any
 
 import altair as alt
 import polars as pl
 
-from fullpipe_studies.claim import Check, Claim, Data, Grid, more, number, within
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Statement, number
 from fullpipe_studies.papers.ifip25 import _steady
 
 # What the paper measured. It came to the simulator after the criteria and the first results.
 _GOOGLES = "bbr3:profile=linux"
 # Buffers between which the model's share falls, for the explanation.
 _FROM_TO = (2, 16)
-_SAID = "clear discrepancies between existing model predictions and BBRv3 behavior"
+_SAID = Statement("clear discrepancies between existing model predictions and BBRv3 behavior")
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     alone = Data(data.runs.filter(pl.col("bbrs") == 1), data.series)
     return _steady.figure(alone, "controller", "BBRv1 and BBRv3 beside one loss-based flow")
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     checks = []
     for loss in _steady.LOSSES:
         old, new = (_steady.errors(data, loss=loss, controller=name) for name in ("bbr1", "bbr3"))
         beside = _steady.TITLES[loss]
         checks += [
-            more(
-                f"Median error of the model {beside}: BBRv3's divided by BBRv1's (direction)",
-                new,
-                old,
-                paper=_SAID,
+            _SAID.more(
+                f"Median error of the model {beside}: BBRv3's divided by BBRv1's (direction)", new, old
             ),
-            more(
+            _SAID.more(
                 f"Median error of the model {beside}: BBRv3's divided by BBRv1's",
                 new,
                 old,
-                paper=_SAID,
                 least=2,
                 shape=False,
             ),
-            within(f"Median error of the model {beside}, BBRv3", new, paper=_SAID, least=20, unit="%"),
+            _SAID.within(f"Median error of the model {beside}, BBRv3", new, least=20, unit="%"),
         ]
     return checks
 
 
-def _explain(data: Data) -> list[str]:
+def explain(data: Data) -> list[str]:
     said = [*_steady.told(data, "bbr3"), *_steady.told(data, _GOOGLES)]
     for loss, controller in itertools.product(_steady.LOSSES, ("bbr3", _GOOGLES)):
         where = {"loss": loss, "bbrs": 1, "controller": controller}
@@ -76,15 +71,10 @@ def _explain(data: Data) -> list[str]:
     return said
 
 
-def _document(**factors: Any) -> dict[str, Any]:
-    return _steady.document(**factors)
-
-
 CLAIM = Claim(
     source="abstract",
     says="Importantly, we observe clear discrepancies between existing model predictions and BBRv3 behavior, "
     "suggesting the need for an updated or entirely new modeling approach for this latest version.",
-    worlds=("sim",),
     grid=Grid(
         factors={
             "controller": ("bbr1", "bbr3", _GOOGLES),
@@ -96,17 +86,13 @@ CLAIM = Claim(
         },
         quick={"buffer_bdp": (1, 8, 32), "seconds": (300,)},
         tiny={"buffer_bdp": (4,), "bbrs": (1,), "seconds": (9,)},
-        document=_document,
+        document=_steady.document,
     ),
     measure=_steady.measure,
-    figure=_figure,
-    judge=_judge,
     cause="The model is off for both beside CUBIC, for BBRv1 as in ware19.share. BBRv3's curve has another "
     "shape: beside Reno it rises with the buffer up to 16 BDP, where the model falls. A median over "
     "buffers hides that",
-    explain=_explain,
     look_at="Which of the two lines follows the grey one?",
     about="bbr3",
     seeds=5,
-    quick_seeds=3,
 )

@@ -18,7 +18,7 @@ from typing import Any
 import altair as alt
 
 from fullpipe_studies import charts, layers, sharing
-from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, within
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial
 from fullpipe_studies.papers.imc21 import _scale
 
 # The first has the share that is measured, of so many flows or of half of them.
@@ -31,8 +31,8 @@ _MIXES = {
 }
 _FIRST = "first"
 _RTT_MS = 20
-_CUBIC_SAID = "Cubic achieves 70 to 80% of total throughput"
-_BBR_SAID = "BBR is highly unfair to loss-based CCA"
+_CUBIC_SAID = Statement("Cubic achieves 70 to 80% of total throughput")
+_BBR_SAID = Statement("BBR is highly unfair to loss-based CCA")
 
 
 def _firsts(mix: str, flows: int) -> int:
@@ -53,14 +53,14 @@ def _document(mix: str, flows: int, seconds: int) -> dict[str, Any]:
     )
 
 
-def _measure(trial: Trial) -> Row:
+def measure(trial: Trial) -> Row:
     share = sharing.share(sharing.rates(trial.run, _scale.begin(trial.factors["seconds"])), _FIRST)
     mix, flows = trial.factors["mix"], trial.factors["flows"]
     fair = _firsts(mix, flows) / _scale.count(_scale.CORE, flows)
     return {"share": share, "times_fair": None if share is None else share / fair}
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     frame = charts.means(data, ["mix", "flows"], "times_fair")
 
     def panel(part: Data) -> Any:
@@ -73,32 +73,22 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     return charts.worlds(data, panel, "Two controllers at the core", "10 Gbit/s, 20 ms; dashed: a fair share")
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     def taken(column: str, mix: str) -> list[float]:
         return data.values(column, mix=mix)
 
     cubic = taken("share", "CUBIC, Reno")
     checks = [
-        within("CUBIC's share beside Reno (direction)", cubic, paper=_CUBIC_SAID, least=0.5, shape=True),
-        within("CUBIC's share beside Reno", cubic, paper=_CUBIC_SAID, least=0.7, most=0.8),
+        *_CUBIC_SAID.both("CUBIC's share beside Reno", cubic, direction=0.5, least=0.7, most=0.8),
     ]
     for other in ("CUBIC", "Reno"):
         half, single = taken("share", f"BBR, {other}"), taken("times_fair", f"one BBR, {other}")
         checks += [
-            within(f"BBR's share beside {other} (direction)", half, paper=_BBR_SAID, least=0.5, shape=True),
-            within(f"BBR's share beside {other}", half, paper=_BBR_SAID, least=2 / 3),
-            within(
-                f"Share of one BBR flow beside {other}, divided by a fair one (direction)",
-                single,
-                paper=_BBR_SAID,
-                least=2,
-                unit="times",
-                shape=True,
-            ),
-            within(
+            *_BBR_SAID.both(f"BBR's share beside {other}", half, direction=0.5, least=2 / 3),
+            *_BBR_SAID.both(
                 f"Share of one BBR flow beside {other}, divided by a fair one",
                 single,
-                paper=_BBR_SAID,
+                direction=2,
                 least=10,
                 unit="times",
             ),
@@ -110,19 +100,14 @@ CLAIM = Claim(
     source="finding on inter-CCA fairness",
     says="Cubic achieves 70 to 80% of total throughput when competing with an equal number of NewReno flows "
     "at CoreScale, while BBR is highly unfair to loss-based CCA, i.e., NewReno and Cubic.",
-    worlds=("sim",),
     grid=Grid(
         factors={"mix": tuple(_MIXES), "flows": (10, 50), "seconds": (600,)},
         quick={"flows": (10,), "seconds": (60,)},
         tiny={"flows": (10,), "seconds": (2,)},
         document=_document,
     ),
-    measure=_measure,
-    figure=_figure,
-    judge=_judge,
     cause="In the short form of 60 s only; BBR's share where half of the flows are its own was not looked "
     "into. The full form takes about 30 minutes on two cores",
     look_at="Which points are above the dashed line?",
     seeds=3,
-    quick_seeds=3,
 )

@@ -28,18 +28,19 @@ from fullpipe_studies.claim import (
     Data,
     Grid,
     Row,
+    Statement,
     Trial,
     Values,
-    more,
     number,
-    within,
 )
 from fullpipe_studies.papers.imc21 import _scale
 
 _CONTROLLERS = ("reno", "cubic", "bbr1")
 _HIGH, _POOR = 0.9, 0.8
-_FAIR_SAID = "high intra-CCA fairness in CoreScale"
-_POOR_SAID = "poor intra-CCA fairness in CoreScale, contradicting previous research in the edge setting"
+_FAIR_SAID = Statement("high intra-CCA fairness in CoreScale")
+_POOR_SAID = Statement(
+    "poor intra-CCA fairness in CoreScale, contradicting previous research in the edge setting"
+)
 
 
 def _document(scale: str, controller: str, flows: int, rtt_ms: int, seconds: int) -> dict[str, Any]:
@@ -47,7 +48,7 @@ def _document(scale: str, controller: str, flows: int, rtt_ms: int, seconds: int
     return _scale.document(scale, [many], rtt_ms, seconds)
 
 
-def _measure(trial: Trial) -> Row:
+def measure(trial: Trial) -> Row:
     by_flow = sharing.rates(trial.run, _scale.begin(trial.factors["seconds"]))
     ordered = sorted(by_flow.values())
     tenth = max(1, len(ordered) // 10)
@@ -61,7 +62,7 @@ def _measure(trial: Trial) -> Row:
     }
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     frame = charts.means(data, ["scale", "controller", "flows", "rtt_ms"], "jain").with_columns(
         pl.format("{}, {} ms", pl.col("scale"), pl.col("rtt_ms")).alias("panel")
     )
@@ -77,7 +78,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     return charts.worlds(data, panel, "Fairness among flows of one kind", "core: 10 Gbit/s; edge: 100 Mbit/s")
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     def index(controller: str, scale: str) -> Values:
         return data.values("jain", controller=controller, scale=scale)
 
@@ -89,47 +90,30 @@ def _judge(data: Data) -> list[Check]:
 
     worst = data.each_seed(lowest, controller="bbr1", scale=_scale.CORE)
     checks = [
-        within(
-            f"Jain's index of {name} at the core",
-            index(name, _scale.CORE),
-            paper=_FAIR_SAID,
-            least=_HIGH,
-            shape=True,
-        )
+        _FAIR_SAID.shape(f"Jain's index of {name} at the core", index(name, _scale.CORE), least=_HIGH)
         for name in ("reno", "cubic")
     ]
     return [
         *checks,
-        more(
-            "Jain's index at the core, CUBIC's divided by BBR's",
-            index("cubic", _scale.CORE),
-            core,
-            paper=_POOR_SAID,
+        _POOR_SAID.more(
+            "Jain's index at the core, CUBIC's divided by BBR's", index("cubic", _scale.CORE), core
         ),
-        more(
-            "Jain's index of BBR, at the edge divided by at the core",
-            index("bbr1", _scale.EDGE),
-            core,
-            paper=_POOR_SAID,
+        _POOR_SAID.more(
+            "Jain's index of BBR, at the edge divided by at the core", index("bbr1", _scale.EDGE), core
         ),
-        within(
-            "Jain's index of BBR at the core, the least of all RTTs and numbers of flows",
-            worst,
-            paper=_POOR_SAID,
-            most=_POOR,
+        _POOR_SAID.within(
+            "Jain's index of BBR at the core, the least of all RTTs and numbers of flows", worst, most=_POOR
         ),
-        within("Jain's index of BBR at the edge", index("bbr1", _scale.EDGE), paper=_POOR_SAID, least=_HIGH),
+        _POOR_SAID.within("Jain's index of BBR at the edge", index("bbr1", _scale.EDGE), least=_HIGH),
     ]
 
 
-def _explain(data: Data) -> list[str]:
+def explain(data: Data) -> list[str]:
     said = []
     for name in _CONTROLLERS:
         for rtt_ms in sorted(data.runs["rtt_ms"].unique().to_list()):
             where = {"controller": name, "rtt_ms": rtt_ms, "scale": _scale.CORE}
-            index, poor, rich = (
-                data.mean(column, **where) for column in ("jain", "poorest_pct", "richest_pct")
-            )
+            index, poor, rich = data.means("jain", "poorest_pct", "richest_pct", **where)
             if not math.isnan(index):
                 said.append(
                     f"{name} at the core, {rtt_ms} ms: index {number(index)}; the poorest tenth of the flows "
@@ -142,7 +126,6 @@ CLAIM = Claim(
     source="finding on intra-CCA fairness",
     says="NewReno and Cubic show high intra-CCA fairness in CoreScale, in line with past research. BBR shows "
     "poor intra-CCA fairness in CoreScale, contradicting previous research in the edge setting.",
-    worlds=("sim",),
     grid=Grid(
         factors={
             "scale": (_scale.CORE, _scale.EDGE),
@@ -155,17 +138,12 @@ CLAIM = Claim(
         tiny={"flows": (10,), "rtt_ms": (20,), "seconds": (2,)},
         document=_document,
     ),
-    measure=_measure,
-    figure=_figure,
-    judge=_judge,
     cause="In the short form, 60 s are too short for Reno and CUBIC, at the edge as at the core: a flow "
     "keeps what its slow start won for several of its cycles. After 600 s the indices are 0.96 to "
     "1.00 at the edge, and at the core 0.96 for Reno with 20 ms (one seed each, the fewest flows). "
     "BBR is not unfair here: its index at the core is 0.996 with 20 ms, as in the replication "
     "(1.00), and 0.998 with 100 ms after 600 s (replication: 0.81). The full form takes about 30 "
     "minutes on two cores",
-    explain=_explain,
     look_at="Which lines on the left are lower than those on the right?",
     seeds=3,
-    quick_seeds=3,
 )

@@ -14,12 +14,12 @@ from typing import Any
 import altair as alt
 
 from fullpipe_studies import charts, layers, sharing
-from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, more, within
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial
 from fullpipe_studies.papers.pam24 import _path
 
 _BUFFERS_BDP = (0.5, 1, 2, 4, 8, 16)
 _JUDGED_BDP = 8
-_SAID = "little to no room for Cubic flows to co-exist even if flow RTTs are similar"
+_SAID = Statement("little to no room for Cubic flows to co-exist even if flow RTTs are similar")
 
 
 def _document(controller: str, buffer_bdp: float, seconds: int) -> dict[str, Any]:
@@ -27,12 +27,12 @@ def _document(controller: str, buffer_bdp: float, seconds: int) -> dict[str, Any
     return _path.document(flows, buffer_bdp, seconds)
 
 
-def _measure(trial: Trial) -> Row:
+def measure(trial: Trial) -> Row:
     by_flow = sharing.rates(trial.run, trial.factors["seconds"] / 2)
     return {"cubic_share": sharing.share(by_flow, "cubic"), "bbr_share": sharing.share(by_flow, "bbr")}
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     frame = charts.means(data, ["controller", "buffer_bdp"], "cubic_share")
 
     def panel(part: Data) -> Any:
@@ -46,7 +46,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     )
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     judged = [one for one in sorted(data.runs["buffer_bdp"].unique().to_list()) if one <= _JUDGED_BDP]
 
     def taken(column: str, buffer_bdp: float) -> list[float]:
@@ -55,19 +55,18 @@ def _judge(data: Data) -> list[Check]:
     every = data.values("cubic_share", controller="bbr3", buffer_bdp=tuple(judged))
     return [
         *(
-            more(
+            _SAID.more(
                 f"BBRv3's share divided by CUBIC's, {one:g} BDP (direction)",
                 taken("bbr_share", one),
                 taken("cubic_share", one),
-                paper=_SAID,
             )
             for one in judged
         ),
-        within("CUBIC's share beside BBRv3, on average", every, paper=_SAID, least=0, most=0.2),
+        _SAID.within("CUBIC's share beside BBRv3, on average", every, least=0, most=0.2),
     ]
 
 
-def _explain(data: Data) -> list[str]:
+def explain(data: Data) -> list[str]:
     return _path.told(data, "cubic_share", "CUBIC")
 
 
@@ -75,7 +74,6 @@ CLAIM = Claim(
     source="abstract",
     says="We observe that BBRv3 struggles to co-exist with loss-based CCAs such as Cubic; it offers little "
     "to no room for Cubic flows to co-exist even if flow RTTs are similar.",
-    worlds=("sim",),
     grid=Grid(
         factors={
             "controller": ("bbr3", _path.GOOGLES, "bbr1"),
@@ -86,10 +84,6 @@ CLAIM = Claim(
         tiny={"buffer_bdp": (1,), "seconds": (6,)},
         document=_document,
     ),
-    measure=_measure,
-    figure=_figure,
-    judge=_judge,
-    explain=_explain,
     cause="The paper's words name no buffer. Up to 1 BDP, BBRv3 leaves CUBIC a fifth. In deeper ones the "
     "queue never empties, so that BBRv3 takes a part of CUBIC's queue for the path's RTT (161 ms of "
     "queue at least, in one run with 8 BDP); its window of 2 to 2.25 such BDP then lets it have a "
@@ -97,5 +91,4 @@ CLAIM = Claim(
     look_at="In which buffers is the line of BBRv3 near zero?",
     about=_path.ABOUT,
     seeds=20,
-    quick_seeds=3,
 )

@@ -28,11 +28,10 @@ from fullpipe_studies.claim import (
     Data,
     Grid,
     Row,
+    Statement,
     Trial,
     Values,
-    more,
     number,
-    within,
 )
 from fullpipe_studies.papers.pam24 import _path
 
@@ -41,8 +40,8 @@ _BIN_S, _WINDOW = 1.0, 5
 _FAIR = 0.9
 _CONTROLLERS = ("bbr3", _path.GOOGLES, "bbr1", "cubic")
 _TOGETHER, _LATE = "together", "late"
-_QUICK_SAID = "converge to their fair shares quicker than prior versions"
-_LATE_SAID = "its convergence time deteriorates substantially"
+_QUICK_SAID = Statement("converge to their fair shares quicker than prior versions")
+_LATE_SAID = Statement("its convergence time deteriorates substantially")
 
 
 def _last_s(start: str, seconds: float) -> float:
@@ -61,7 +60,7 @@ def _document(controller: str, start: str, buffer_bdp: float, seconds: int) -> d
     return _path.document([flows], buffer_bdp, last_s + seconds)
 
 
-def _measure(trial: Trial) -> Row:
+def measure(trial: Trial) -> Row:
     seconds = float(trial.factors["seconds"])
     last_s = _last_s(trial.factors["start"], seconds)
     by_flow = sharing.binned(trial.run, _BIN_S, last_s + seconds).pivot("flow", index="time_s", values="mbps")
@@ -81,12 +80,12 @@ def _measure(trial: Trial) -> Row:
     }
 
 
-def _series(trial: Trial) -> pl.DataFrame:
+def series(trial: Trial) -> pl.DataFrame:
     seconds = float(trial.factors["seconds"])
     return sharing.binned(trial.run, _BIN_S, _last_s(trial.factors["start"], seconds) + seconds)
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     frame = charts.means(data, ["controller", "start", "buffer_bdp"], "converge_s")
 
     def panel(part: Data) -> Any:
@@ -121,25 +120,20 @@ def _waits(data: Data, controller: str, start: str) -> Values:
     return data.values("converge_s", controller=controller, start=start).by_seed()
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     new, late = (_waits(data, "bbr3", start) for start in (_TOGETHER, _LATE))
     old = _waits(data, "bbr1", _TOGETHER)
     late_named = "Time to converge, BBRv3: one after the other divided by together"
     return [
-        within(
-            "Time to converge, together: BBRv1's above BBRv3's",
-            old.minus(new),
-            paper=_QUICK_SAID,
-            least=0,
-            unit="s",
-            shape=True,
+        _QUICK_SAID.shape(
+            "Time to converge, together: BBRv1's above BBRv3's", old.minus(new), least=0, unit="s"
         ),
-        more(f"{late_named} (direction)", late, new, paper=_LATE_SAID),
-        more(late_named, late, new, paper=_LATE_SAID, least=2, shape=False),
+        _LATE_SAID.more(f"{late_named} (direction)", late, new),
+        _LATE_SAID.more(late_named, late, new, least=2, shape=False),
     ]
 
 
-def _explain(data: Data) -> list[str]:
+def explain(data: Data) -> list[str]:
     said = []
     for controller in _CONTROLLERS:
         together, late = (
@@ -158,7 +152,6 @@ CLAIM = Claim(
     says="BBRv3 enables competing flows to converge to their fair shares quicker than prior versions. If "
     "these flows, however, do not start (or arrive at the bottleneck) at the same time, we also observe that "
     "its convergence time deteriorates substantially.",
-    worlds=("sim",),
     grid=Grid(
         factors={
             "controller": _CONTROLLERS,
@@ -170,18 +163,12 @@ CLAIM = Claim(
         tiny={"controller": ("bbr3", "bbr1"), "buffer_bdp": (1,), "seconds": (8,)},
         document=_document,
     ),
-    measure=_measure,
-    series=_series,
-    figure=_figure,
-    judge=_judge,
     cause="Flows that start together share alike from the beginning with 2 and 8 BDP, under BBRv1 as "
     "under BBRv3. With 1 BDP both take 5 s with most seeds and up to a minute with others, so that "
     "their difference is within its interval. Google's BBRv3, which the paper measured, takes 7.8 s "
     "together and 21 s one after the other, on average over buffers; the draft's 9 and 27, BBRv1 "
     "8.3 and 16",
-    explain=_explain,
     look_at="Is BBRv3 below BBRv1 on the left, and far higher on the right?",
     about=_path.ABOUT,
     seeds=20,
-    quick_seeds=3,
 )

@@ -15,12 +15,12 @@ import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, layers, sharing
-from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, within
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial
 from fullpipe_studies.papers.pam24 import _path
 
 _SHORT_MS, _LONG_MS = 20, 100
 _LATER_S = 10
-_SAID = "biased towards long-RTT flows ... regardless of which flow starts first"
+_SAID = Statement("biased towards long-RTT flows ... regardless of which flow starts first")
 # A buffer of one BDP of the other claims, in kilobytes.
 _BDP_KB = 625
 
@@ -41,11 +41,11 @@ def _document(controller: str, first: str, buffer_bdp: float, seconds: int) -> d
     return document
 
 
-def _measure(trial: Trial) -> Row:
+def measure(trial: Trial) -> Row:
     return {"long_share": sharing.share(sharing.rates(trial.run, trial.factors["seconds"] / 2), "long")}
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     frame = charts.means(data, ["controller", "first", "buffer_bdp"], "long_share")
 
     def panel(part: Data) -> Any:
@@ -60,32 +60,29 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     return charts.worlds(data, panel, "RTTs of 20 and 100 ms", "100 Mbit/s; dashed: a fair share")
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     checks = []
     for first in ("short", "long"):
         named = f"the {first} RTT first"
         for buffer_bdp in sorted(data.runs["buffer_bdp"].unique().to_list()):
             checks.append(
-                within(
+                _SAID.shape(
                     f"BBRv3's share with 100 ms, {named}, {buffer_bdp:g} BDP (direction)",
                     data.values("long_share", controller="bbr3", first=first, buffer_bdp=buffer_bdp),
-                    paper=_SAID,
                     least=0.5,
-                    shape=True,
                 )
             )
         checks.append(
-            within(
+            _SAID.within(
                 f"BBRv3's share with 100 ms, {named}, over all buffers",
                 data.values("long_share", controller="bbr3", first=first),
-                paper=_SAID,
                 least=0.6,
             )
         )
     return checks
 
 
-def _explain(data: Data) -> list[str]:
+def explain(data: Data) -> list[str]:
     return _path.told(data, "long_share", "the flow with 100 ms")
 
 
@@ -93,7 +90,6 @@ CLAIM = Claim(
     source="abstract",
     says="We note that BBRv3 (similar to BBRv2) is biased towards long-RTT flows; they receive a higher "
     "bandwidth than a competing short-RTT flow, regardless of which flow starts first.",
-    worlds=("sim",),
     grid=Grid(
         factors={
             "controller": ("bbr3", _path.GOOGLES, "bbr1", "cubic"),
@@ -105,12 +101,7 @@ CLAIM = Claim(
         tiny={"controller": ("bbr3",), "buffer_bdp": (1,), "seconds": (6,)},
         document=_document,
     ),
-    measure=_measure,
-    figure=_figure,
-    judge=_judge,
-    explain=_explain,
     look_at="Is the line of BBRv3 above the dashed one on both sides?",
     about=_path.ABOUT,
     seeds=20,
-    quick_seeds=3,
 )

@@ -8,73 +8,65 @@ higher loss than CUBIC's, because CUBIC's window recovers faster on a path of th
 delay but still halves on loss, so its goodput falls, too.
 """
 
-from fullpipe_studies.claim import Check, Claim, Data, more, own
+from fullpipe_studies.claim import Check, Claim, Data, Statement, own
 from fullpipe_studies.papers.rebbr import _sweep
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     def goodput(controller: str, loss: float) -> list[float]:
         return data.values("goodput_mbps", controller=controller, loss_pct=loss)
 
-    return [
-        more(
+    return own(
+        Statement("no result; our expectation: falls").more(
             "NewReno's goodput at 0.001 % loss divided by that at 0.1 %",
             goodput("reno", 0.001),
             goodput("reno", 0.1),
-            paper="no result; our expectation: falls",
             least=2,
         ),
         *(
-            more(
+            Statement("no result; our expectation: BBR keeps the rate").more(
                 f"BBR's goodput divided by NewReno's at {loss:g} % loss",
                 goodput("bbr1", loss),
                 goodput("reno", loss),
-                paper="no result; our expectation: BBR keeps the rate",
                 least=5,
             )
             for loss in (0.1, 1, 5)
         ),
         *(
-            more(
+            Statement("no result; our expectation: CUBIC falls no earlier").more(
                 f"CUBIC's goodput divided by NewReno's at {loss:g} % loss",
                 goodput("cubic", loss),
                 goodput("reno", loss),
-                paper="no result; our expectation: CUBIC falls no earlier",
                 # Where both are at TCP's lowest rate, the seeds decide; a difference of a tenth is noise.
                 least=0.9,
             )
             for loss in (0.01, 0.1, 1)
         ),
-        more(
+        Statement("no result; our expectation: falls").more(
             "Vegas' goodput at 0.001 % loss divided by that at 1 %",
             goodput("vegas", 0.001),
             goodput("vegas", 1),
-            paper="no result; our expectation: falls",
             least=2,
         ),
         *(
-            more(
+            Statement("no result; our expectation: BBR keeps the rate").more(
                 f"BBR's goodput divided by Vegas' at {loss:g} % loss",
                 goodput("bbr1", loss),
                 goodput("vegas", loss),
-                paper="no result; our expectation: BBR keeps the rate",
                 least=5,
             )
             for loss in (1, 5)
         ),
-    ]
+    )
 
 
 CLAIM = Claim(
     source="section 3, plan",
     says="We would like to see how BBR compares to other TCP congestion control algorithms such as TCP VEGAS "
     "or TCP NewReno.",
-    worlds=("sim",),
     grid=_sweep.grid(("bbr1", "cubic", "reno", "vegas")),
     measure=_sweep.measure,
     figure=_sweep.figure("Goodput under random loss: four controllers"),
-    judge=lambda data: own(*_judge(data)),  # The report plans this and gives no result.
     look_at="Which lines fall together, and is Vegas among them?",
     seeds=20,
-    quick_seeds=3,
 )

@@ -7,47 +7,42 @@ Prediction: CUBIC performs acceptably only where loss is extremely rare, and its
 on; BBR delivers a larger part of the link's rate up to 50 %.
 """
 
-from fullpipe_studies.claim import Check, Claim, Data, more, within
+from fullpipe_studies.claim import Check, Claim, Data, Statement
 from fullpipe_studies.papers.rebbr import _sweep
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     def goodput(controller: str, loss: float) -> list[float]:
         return data.values("goodput_mbps", controller=controller, loss_pct=loss)
 
     return [
-        more(
+        Statement("deteriorates from 0.01 % on").more(
             "CUBIC's goodput at 0.001 % loss divided by that at 0.01 %",
             goodput("cubic", 0.001),
             goodput("cubic", 0.01),
-            paper="deteriorates from 0.01 % on",
         ),
-        more(
+        Statement("poor above 0.1 %").more(
             "CUBIC's goodput at 0.001 % loss divided by that at 0.1 %",
             goodput("cubic", 0.001),
             goodput("cubic", 0.1),
-            paper="poor above 0.1 %",
             least=2,
         ),
-        within(
+        Statement("acceptable only below").within(
             "CUBIC's goodput at 0.01 % loss, relative to what the link can deliver",
             data.values("of_ceiling", controller="cubic", loss_pct=0.01),
-            paper="acceptable only below",
             most=0.8,
         ),
         *(
-            more(
+            Statement("a larger percentage up to 50 %").more(
                 f"BBR's goodput divided by CUBIC's at {loss:g} % loss",
                 goodput("bbr1", loss),
                 goodput("cubic", loss),
-                paper="a larger percentage up to 50 %",
             )
             for loss in (0.01, 0.1, 1, 5, 15, 50)
         ),
-        within(
+        Statement("claims list: keeps most of the rate to far higher loss").within(
             "BBR's goodput at 5 % loss, relative to what the link can deliver",
             data.values("of_ceiling", controller="bbr1", loss_pct=5),
-            paper="claims list: keeps most of the rate to far higher loss",
             least=0.8,
         ),
     ]
@@ -64,8 +59,6 @@ CLAIM = Claim(
     ),
     measure=_sweep.measure,
     figure=_sweep.figure("Goodput under random loss in an emulator", falls_pct=0.01),
-    judge=_judge,
     look_at="At which loss rate does CUBIC's line leave the top?",
     seeds=20,
-    quick_seeds=3,
 )

@@ -15,14 +15,14 @@ from typing import Any
 import altair as alt
 
 from fullpipe_studies import charts, layers, sharing
-from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, more, within
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial
 
 _RATE_MBPS = 120
 _SHORT_MS, _LONG_MS = 40, 80
 _BUFFER_BDP = 8
 _JITTERS_MS = (0, 1, 2, 4)
 _SLOW_MBPS, _FAST_MBPS = 8.3, 107
-_SAID = "8.3 against 107 Mbit/s"
+_SAID = Statement("8.3 against 107 Mbit/s")
 
 
 def _document(controller: str, jitter_ms: float, seconds: int) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def _document(controller: str, jitter_ms: float, seconds: int) -> dict[str, Any]
     }
 
 
-def _measure(trial: Trial) -> Row:
+def measure(trial: Trial) -> Row:
     by_flow = sharing.rates(trial.run, 0.0)
     if len(by_flow) < 2:
         return dict.fromkeys(("short_mbps", "long_mbps", "ratio"))
@@ -53,7 +53,7 @@ def _measure(trial: Trial) -> Row:
     return {"short_mbps": short, "long_mbps": long, "ratio": long / short if short > 0 else None}
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     frame = charts.means(data, ["controller", "jitter_ms"], "ratio")
 
     def panel(part: Data) -> Any:
@@ -72,7 +72,7 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     )
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     jitters = sorted(data.runs["jitter_ms"].unique().to_list())
     calm, noisy = jitters[0], jitters[-1]
 
@@ -80,34 +80,29 @@ def _judge(data: Data) -> list[Check]:
         return data.values(column, controller="bbr1", jitter_ms=jitter_ms)
 
     return [
-        within(
+        _SAID.shape(
             f"Goodput of 80 ms divided by that of 40 ms, BBRv1, jitter of {noisy:g} ms (direction)",
             taken("ratio", noisy),
-            paper=_SAID,
             least=5,
             unit="times",
-            shape=True,
         ),
-        within(
+        _SAID.within(
             f"Goodput of the slower flow, BBRv1, jitter of {noisy:g} ms",
             taken("short_mbps", noisy),
-            paper=_SAID,
             least=_SLOW_MBPS / 2,
             most=_SLOW_MBPS * 2,
             unit="Mbit/s",
         ),
-        within(
+        _SAID.within(
             f"Goodput of the faster flow, BBRv1, jitter of {noisy:g} ms",
             taken("long_mbps", noisy),
-            paper=_SAID,
             least=_FAST_MBPS - _SLOW_MBPS,
             unit="Mbit/s",
         ),
-        more(
+        Statement("Starvation may occur when ... delay variations ... exceed").more(
             f"Ratio with {noisy:g} ms of jitter divided by that with {calm:g}, BBRv1",
             taken("ratio", noisy),
             taken("ratio", calm),
-            paper="Starvation may occur when ... delay variations ... exceed",
             shape=False,
         ),
     ]
@@ -127,13 +122,8 @@ CLAIM = Claim(
         in_wall_time={"controller": ("bbr1", "cubic"), "jitter_ms": (0, 4)},
         document=_document,
     ),
-    measure=_measure,
-    figure=_figure,
-    judge=_judge,
     cause="The slower flow gets 16 Mbit/s and not 8.3, within our limit. Its share hardly depends on uniform "
     "jitter: the bias for the longer RTT alone makes it five times slower",
     look_at="How far above a fair share is each controller, and does jitter lift it?",
     about="bbr1",
-    seeds=10,
-    quick_seeds=3,
 )

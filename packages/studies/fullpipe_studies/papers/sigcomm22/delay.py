@@ -36,13 +36,11 @@ from fullpipe_studies.claim import (
     Data,
     Grid,
     Row,
+    Statement,
     Trial,
     Values,
     geometric,
-    more,
     number,
-    share,
-    within,
 )
 
 _RATE_MBPS, _RTT_MS = 120, 60
@@ -55,7 +53,7 @@ _WRONG_MS = (0, 1, 2, 5, 10)
 _COPA = "copa:min_rtt_window_s=300,mode_switching=0"
 _SWITCHING = "copa:min_rtt_window_s=300"
 _JUDGED = {"vegas": "Vegas", _COPA: "Copa"}
-_SAID = "Starvation, an extreme form of unfairness"
+_SAID = Statement("Starvation, an extreme form of unfairness")
 
 
 def _document(controller: str, wrong_ms: float, seconds: int) -> dict[str, Any]:
@@ -77,7 +75,7 @@ def _document(controller: str, wrong_ms: float, seconds: int) -> dict[str, Any]:
     }
 
 
-def _measure(trial: Trial) -> Row:
+def measure(trial: Trial) -> Row:
     by_flow = sharing.rates(trial.run, _AFTER * trial.factors["seconds"])
     if len(by_flow) < 2:
         return dict.fromkeys(("misled_mbps", "other_mbps", "ratio"))
@@ -90,7 +88,7 @@ def _named(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.col("controller").replace(names))
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
         runs = _named(part.runs).filter(pl.col("ratio") > 0)
         x = alt.X("wrong_ms:Q", title="non-congestive delay of the first flow, ms")
@@ -112,55 +110,48 @@ def _richer(ratios: Values) -> Values:
     return Values(richer, ratios.seeds, scenarios=ratios.scenarios, without=ratios.without)
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     checks = []
     for controller, name in _JUDGED.items():
         calm, some, most = (
             data.values("ratio", controller=controller, wrong_ms=wrong_ms) for wrong_ms in (0, 5, 10)
         )
         checks += [
-            within(
+            _SAID.shape(
                 f"{name}: second flow's goodput divided by the first's, 5 ms (direction)",
                 some,
-                paper=_SAID,
                 least=5,
                 unit="times",
-                shape=True,
                 middle=geometric,
             ),
-            within(
+            _SAID.within(
                 f"{name}: second flow's goodput divided by the first's, 10 ms",
                 most,
-                paper=_SAID,
                 least=10,
                 unit="times",
                 middle=geometric,
             ),
-            more(f"{name}: that ratio with 10 ms divided by that without", most, calm, paper=_SAID),
+            _SAID.more(f"{name}: that ratio with 10 ms divided by that without", most, calm),
             # Which flow starves may differ between runs.
-            more(
+            _SAID.more(
                 f"{name}: the richer flow's goodput divided by the poorer's, 10 ms divided by without",
                 _richer(most),
                 _richer(calm),
-                paper=_SAID,
                 shape=False,
             ),
-            share(
+            _SAID.share(
                 f"{name}: runs in which the misled flow is the poorer one, 10 ms",
                 [ratio > 1 for ratio in most],
-                paper=_SAID,
                 least=0.5,
             ),
         ]
     # One by one: opposite ratios of two delays would seem even.
     checks += [
-        within(
+        Statement("delay-bounding CCAs").shape(
             f"CUBIC: second flow's goodput divided by the first's, {wrong_ms} ms",
             data.values("ratio", controller="cubic", wrong_ms=wrong_ms),
-            paper="delay-bounding CCAs",
             most=3,
             unit="times",
-            shape=True,
             middle=geometric,
         )
         for wrong_ms in (0, 5, 10)
@@ -168,7 +159,7 @@ def _judge(data: Data) -> list[Check]:
     return checks
 
 
-def _explain(data: Data) -> list[str]:
+def explain(data: Data) -> list[str]:
     """Goodputs with 10 ms, apart for runs in which the one flow is the poorer one and the other."""
     said = []
     for controller, name in {**_JUDGED, "cubic": "CUBIC"}.items():
@@ -195,7 +186,6 @@ CLAIM = Claim(
     source="abstract",
     says="Although designed to achieve reasonable inter-flow fairness, current methods to develop "
     "delay-bounding CCAs cannot always avoid starvation, an extreme form of unfairness.",
-    worlds=("sim",),
     grid=Grid(
         factors={
             "controller": ("vegas", _COPA, _SWITCHING, "bbr1", "bbr3", "cubic"),
@@ -206,16 +196,11 @@ CLAIM = Claim(
         tiny={"controller": ("vegas", _COPA, "cubic"), "wrong_ms": (0, 5, 10), "seconds": (6,)},
         document=_document,
     ),
-    measure=_measure,
-    figure=_figure,
-    judge=_judge,
     cause="Runs with Vegas and 10 ms have two modes: of ten seeds, seven starve the misled flow, and three "
     "the other one: flows end where chance put them while the second one started. With 5 ms all starve the "
     "misled flow. That a flow starves is certain; which one is chance",
     changed="Its mean hid two modes; CUBIC is judged for each delay",
-    explain=_explain,
     look_at="Which lines leave the dashed one, and where are a controller's runs on both sides of it?",
-    seeds=10,
     # With fewer, two modes cannot be told from one.
     quick_seeds=5,
 )

@@ -22,13 +22,13 @@ import altair as alt
 import polars as pl
 
 from fullpipe_studies import capmodel, charts, layers
-from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, more, number, within
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, number
 
 _RATE_MBPS, _RTT_MS = 10, 40
 _BUFFERS_BDP = (32, 64)
 _OTHERS = (1, 2, 4, 8, 16)
 _LOSSES = ("cubic", "reno")
-_SAID = "does not depend on the number of competing loss-based flows"
+_SAID = Statement("does not depend on the number of competing loss-based flows")
 _POINTS = 0.1
 
 
@@ -44,7 +44,7 @@ def _document(loss: str, buffer_bdp: int, others: int, seconds: int) -> dict[str
     )
 
 
-def _measure(trial: Trial) -> Row:
+def measure(trial: Trial) -> Row:
     return {**capmodel.measured(trial), **capmodel.limits(trial)}
 
 
@@ -52,7 +52,7 @@ def _modelled(buffer_bdp: float) -> float:
     return capmodel.share(_RATE_MBPS, _RTT_MS, buffer_bdp, 1)
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     frame = charts.means(data, ["loss", "buffer_bdp", "others"], "bbr_share")
 
     def panel(part: Data) -> Any:
@@ -83,7 +83,7 @@ def _flat(runs: pl.DataFrame) -> float:
     return math.nan if missing else float(min(shares) / max(shares))
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     checks = []
     counts = sorted(data.runs["others"].unique().to_list())
     most = counts[-1]
@@ -95,30 +95,21 @@ def _judge(data: Data) -> list[Check]:
             named = f"{loss}, {buffer_bdp} BDP"
             fair = 1 / (1 + most)
             checks += [
-                more(
+                Statement("just over half to be shared by the sixteen other connections").more(
                     f"BBR's share beside {most} flows divided by a fair one, {named}",
                     crowd,
                     [fair] * len(crowd),
-                    paper="just over half to be shared by the sixteen other connections",
                     least=3,
                 ),
-                within(
-                    f"BBR's least share over the number of flows divided by its largest, {named} (direction)",
-                    flat,
-                    paper=_SAID,
-                    least=0.5,
-                    shape=True,
-                ),
-                within(
+                *_SAID.both(
                     f"BBR's least share over the number of flows divided by its largest, {named}",
                     flat,
-                    paper=_SAID,
+                    direction=0.5,
                     least=0.75,
                 ),
-                within(
+                Statement(f"model: {number(_modelled(buffer_bdp), 2)}").within(
                     f"BBR's share beside {most} flows, {named}",
                     crowd,
-                    paper=f"model: {number(_modelled(buffer_bdp), 2)}",
                     least=_modelled(buffer_bdp) - _POINTS,
                     most=_modelled(buffer_bdp) + _POINTS,
                 ),
@@ -126,7 +117,7 @@ def _judge(data: Data) -> list[Check]:
     return checks
 
 
-def _explain(data: Data) -> list[str]:
+def explain(data: Data) -> list[str]:
     said = []
     for loss in _LOSSES:
         for buffer_bdp in _BUFFERS_BDP:
@@ -153,17 +144,11 @@ CLAIM = Claim(
         in_wall_time={"others": (1, 16), "seconds": (240,)},
         document=_document,
     ),
-    measure=_measure,
-    figure=_figure,
-    judge=_judge,
     cause="Beside Reno the model holds. Beside CUBIC its share is an upper limit that BBR approaches by "
     "probing, and 600 s are too short: from 400 to 1200 s it has 22 % instead of 16 with one flow "
     "and 64 BDP, and 17 instead of 10 with sixteen. The window binds from an RTT of twice what BBR "
     "takes for the least one; here the RTT is 1.4 to 1.7 times as long. ProbeRTT leaves time for "
     "0.6 gain cycles in ten seconds with 64 BDP (1.5 with 32); with a ProbeRTT in 30 s only, one "
     "flow gets 34 %. Policer detection (lt_bw) plays no part, and CUBIC's constant c only a small one",
-    explain=_explain,
     look_at="Is each line flat, and how far above the pale line of fair shares does it end?",
-    seeds=10,
-    quick_seeds=3,
 )

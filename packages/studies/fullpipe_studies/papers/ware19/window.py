@@ -17,7 +17,7 @@ import altair as alt
 import polars as pl
 
 from fullpipe_studies import capmodel, charts, layers, take
-from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, more, within
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial
 
 _RATE_MBPS, _RTT_MS, _BUFFER_BDP = 10, 40, 32
 
@@ -34,12 +34,12 @@ def _document(others: int, seconds: int) -> dict[str, Any]:
     )
 
 
-def _measure(trial: Trial) -> Row:
+def measure(trial: Trial) -> Row:
     queue = take.mean(take.link(trial.run, after_s=capmodel.begin(trial)), "queue_delay_ms")
     return {**capmodel.limits(trial), "filled": None if queue is None else queue / (_BUFFER_BDP * _RTT_MS)}
 
 
-def _figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> alt.TopLevelMixin:
     frame = charts.means(data, ["others"], "limited").with_columns(pl.lit("bbr1").alias("controller"))
 
     def panel(part: Data) -> Any:
@@ -54,47 +54,31 @@ def _figure(data: Data) -> alt.TopLevelMixin:
     )
 
 
-def _judge(data: Data) -> list[Check]:
+def judge(data: Data) -> list[Check]:
     alone = data.values("limited", others=0)
-    checks = [within("Samples limited by the window, alone", alone, paper="rate-based", least=0, most=0.1)]
+    checks = [
+        Statement("rate-based").within("Samples limited by the window, alone", alone, least=0, most=0.1)
+    ]
     for others in sorted(data.runs["others"].unique().to_list()):
         if others == 0:
             continue
         beside, filled = (data.values(column, others=others) for column in ("limited", "filled"))
         beside_said = f"beside {others} CUBIC"
         checks += [
-            more(
-                f"Samples limited by the window, {beside_said}, divided by those alone",
-                beside,
-                alone,
-                paper="when competing, BBR is window-limited",
+            Statement("when competing, BBR is window-limited").more(
+                f"Samples limited by the window, {beside_said}, divided by those alone", beside, alone
             ),
-            within(
-                f"Samples limited by the window, {beside_said} (direction)",
-                beside,
-                paper="when competing, BBR is window-limited",
-                least=0.5,
-                shape=True,
+            *Statement("when competing, BBR is window-limited").both(
+                f"Samples limited by the window, {beside_said}", beside, direction=0.5, least=0.9
             ),
-            within(
-                f"Samples limited by the window, {beside_said}",
-                beside,
-                paper="when competing, BBR is window-limited",
-                least=0.9,
-            ),
-            within(
-                f"Mean queue, {beside_said}",
-                filled,
-                paper="it will fill network buffers",
-                least=0.5,
-                unit="of the buffer",
-                shape=True,
+            Statement("it will fill network buffers").shape(
+                f"Mean queue, {beside_said}", filled, least=0.5, unit="of the buffer"
             ),
         ]
     return checks
 
 
-def _explain(data: Data) -> list[str]:
+def explain(data: Data) -> list[str]:
     said = []
     for others in (1, 16):
         row = {
@@ -117,14 +101,8 @@ CLAIM = Claim(
         in_wall_time={"seconds": (120,)},
         document=_document,
     ),
-    measure=_measure,
-    figure=_figure,
-    judge=_judge,
     cause="The same as in ware19.share: beside CUBIC, BBR's share is below the one at which the window "
     "binds, so it is limited by its rate most of the time, and after each ProbeRTT its flight has "
     "to grow from four packets",
-    explain=_explain,
     look_at="Is the point without CUBIC near 0 and are the others near 1?",
-    seeds=10,
-    quick_seeds=3,
 )
