@@ -259,7 +259,7 @@ def averages(frame: pl.DataFrame, factor: str, column: str, x: alt.X, y: alt.Y, 
 
 def boxes(frame: pl.DataFrame, column: str, y: str, title: str, scale: Any = alt.Undefined) -> Any:
     """The runs of each discipline as a box."""
-    there = alt.Chart(charts.values(frame.filter(pl.col(column).is_not_null()))).mark_boxplot(size=14)
+    there = alt.Chart(charts.values(frame)).mark_boxplot(size=14)
     return titled(
         there.encode(
             x=alt.X("discipline:N", sort=list(DISCIPLINES), title=None),

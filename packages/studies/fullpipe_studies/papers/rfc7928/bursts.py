@@ -60,7 +60,7 @@ def figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
         made = []
         for case, (video, bulk) in _CASES.items():
-            frame = part.runs.filter(pl.col("case") == case)
+            frame = part.runs.filter((pl.col("case") == case) & pl.col("page_s").is_not_null())
             what = f"{case}: web, CBR{', video' if video else ''}{', bulk' if bulk else ''}"
             made.append(_bench.boxes(frame, "page_s", "time of the web, s", what, alt.Scale(zero=False)))
         return _bench.panels(*made)

@@ -52,7 +52,7 @@ def figure(data: Data) -> alt.TopLevelMixin:
     def panel(part: Data) -> Any:
         made = [_bench.ellipses(part.runs, "bulk: five NewReno flows together")]
         for column, title in (("call_ms", "call: delay, ms"), ("web_s", "web: time, s")):
-            made.append(_bench.boxes(part.runs, column, title, title))
+            made.append(_bench.boxes(part.runs.drop_nulls(column), column, title, title))
         return _bench.panels(*made)
 
     subtitle = (
