@@ -13,7 +13,10 @@ from typing import Any
 from fullpipe._native import ScenarioError
 from fullpipe.errors import mistake, renamed
 from fullpipe.scenario import scenario
-from fullpipe.scenario.scenario import Amount, Scenario
+from fullpipe.scenario.path import PARAMETERS as PATH_PARAMETERS
+from fullpipe.scenario.path import said_of
+from fullpipe.scenario.path_fields import Amount, PathValues, Range
+from fullpipe.scenario.scenario import Scenario
 
 # The quantities of a path that may be ranges, in the order in which answers name them.
 QUANTITIES = ("rate", "rtt", "buffer", "loss", "jitter")
@@ -26,14 +29,7 @@ _EXAMPLES = {
 }
 # What the fields of the documents below are made from, for errors.
 PARAMETERS = {
-    "path.rate": "rate",
-    "path.rtt": "rtt",
-    "path.buffer": "buffer",
-    "path.loss": "loss",
-    "path.jitter": "jitter",
-    "path.queue": "queue",
-    "path.before[0].rate": "policer",
-    "path.before[0].burst": "policer",
+    **PATH_PARAMETERS,
     "hosts.tcp_memory": "tcp_memory",
     "duration": "duration",
     "flows[0].size": "flow_size",
@@ -60,17 +56,6 @@ _NUMBER = r"(?>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)"
 _UNIT = r"[^\d.…–—−-]*"
 # Two numbers with units, and dots or a dash between them, which spreadsheets turn into other characters.
 _ENDS = re.compile(rf"\s*({_NUMBER})({_UNIT})(?:\.\.(?!\.)|…|[–—−-])\s*({_NUMBER})({_UNIT})", re.ASCII)
-
-
-@dataclass(frozen=True)
-class Range:
-    """From `low` to `high`, both with a unit."""
-
-    low: str
-    high: str
-
-    def __str__(self) -> str:
-        return f"{self.low}{_RANGE}{self.high}"
 
 
 @dataclass(frozen=True)
@@ -103,17 +88,9 @@ _FIELD = {
 
 
 @dataclass(frozen=True)
-class Question:
-    """What the user asks. Fields are as they were given, with units."""
+class Question(PathValues):
+    """What the user asks. Fields are as given, with units; without a buffer, it is `ASSUMED_BUFFER`."""
 
-    rate: Amount | Range
-    rtt: Amount | Range
-    # Without one, it is `ASSUMED_BUFFER`.
-    buffer: Amount | Range | None = None
-    loss: Amount | Range | None = None
-    jitter: Amount | Range | None = None
-    queue: str | None = None
-    policer: str | None = None
     ecn: bool = False
     competitors: tuple[tuple[str, int], ...] = ()
     flow_size: Amount | None = None
@@ -172,7 +149,7 @@ class Question:
         """The path in numbers. Raises `ScenarioError` for a path that cannot be."""
         spec = self._scenario([{}], ["cubic"], "1 s").alternatives[0].spec
         elements = {one["kind"]: one for one in spec["forward"]}
-        link = elements["link"]
+        link = next(one for one in spec["forward"] if one.get("name") == "bottleneck")
         loss, jitter = elements.get("loss"), elements.get("jitter")
         both_ways = spec["forward"] + spec["reverse"]
         delays = [one["delay_ns"]["initial"] for one in both_ways if one["kind"] == "delay"]
@@ -181,7 +158,7 @@ class Question:
         if rtt_ms == 0:
             raise mistake("rtt", self.rtt, "a round-trip time above zero", "measure it, e.g. with ping")
         return Numbers(
-            rate_bps=float(link["rate_bps"]["initial"]),
+            rate_bps=_rate_bps(link),
             rtt_ms=rtt_ms,
             buffer_bytes=float(queue.get("bytes") or queue["packets"] * spec["mtu_bytes"]),
             loss=loss["probability"]["initial"] / 2**32 if loss else 0.0,
@@ -265,11 +242,6 @@ class Question:
     def _scenario(
         self, flows: Sequence[Mapping[str, Any]], compared: Sequence[str], duration: Amount
     ) -> Scenario:
-        path: dict[str, Any] = {"rate": self.rate, "rtt": self.rtt}
-        others = ("buffer", "loss", "jitter", "queue")
-        path |= {name: value for name in others if (value := getattr(self, name)) is not None}
-        if self.policer is not None:
-            path["before"] = [_policer(self.policer)]
         hosts: dict[str, Any] = {"ecn": True} if self.ecn else {}
         if self.pacing:
             hosts["pacing"] = True
@@ -278,7 +250,7 @@ class Question:
         document = {
             "name": "advise",
             "duration": duration,
-            "path": path,
+            "path": said_of(vars(self)),
             "flows": list(flows),
             "compare": list(compared),
             "record": {"series": False},
@@ -288,6 +260,15 @@ class Question:
             return scenario.from_document(document, programs=False)
         except ScenarioError as error:
             raise renamed(error, PARAMETERS) from None
+
+
+def _rate_bps(link: Mapping[str, Any]) -> float:
+    """The rate of a bottleneck; of a delivery trace, the mean: an opportunity is 1500 bytes."""
+    if "opportunities_ms" in link:
+        times_ms = link["opportunities_ms"]
+        return len(times_ms) * 1500 * 8e3 / times_ms[-1]
+    rate_bps = link["rate_bps"]
+    return float(rate_bps["initial"] if isinstance(rate_bps, Mapping) else rate_bps)
 
 
 def parsed(name: str, given: Amount) -> Amount | Range:
@@ -321,9 +302,9 @@ def competitors(given: Sequence[str]) -> tuple[tuple[str, int], ...]:
     return tuple(found)
 
 
-def _policer(given: str) -> dict[str, str]:
-    rate, _, burst = (part.strip() for part in given.partition(","))
-    return {"kind": "policer", "rate": rate, "burst": burst or "100 KB"}
+def path_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of a `Question` about its path, as typed."""
+    return {name: parsed(name, value) if name in QUANTITIES else value for name, value in given.items()}
 
 
 def written(quantity: str, value: float) -> str:

@@ -15,14 +15,9 @@ from fullpipe.errors import mistake, unfit
 from fullpipe.runs.worlds import kernel
 from fullpipe.runs.worlds.job import Job, Progress, ignore_progress
 from fullpipe.scenario import parquet
-from fullpipe.scenario.scenario import (
-    PATH_PARAMETERS,
-    Alternative,
-    Amount,
-    Scenario,
-    from_document,
-    path_document,
-)
+from fullpipe.scenario.path import PARAMETERS, said_of
+from fullpipe.scenario.path_fields import Amount
+from fullpipe.scenario.scenario import Alternative, Scenario, from_document
 
 if TYPE_CHECKING:
     import polars as pl
@@ -70,10 +65,15 @@ def plain_scenario(
     document: dict[str, Any] = {
         "name": f"record-{algorithm}",
         "duration": duration if duration is not None else "10 s",
-        **path_document(rate=rate, rtt=rtt, buffer=buffer, queue=queue, loss=loss),
+        "path": said_of({"rate": rate, "rtt": rtt, "buffer": buffer, "queue": queue, "loss": loss}),
         "flows": [{"controller": algorithm, "count": 1 if flows is None else flows}],
     }
-    parameters = {**PATH_PARAMETERS, "flows[0].count": "flows", "flows[0].controller": "algorithm"}
+    parameters = {
+        **PARAMETERS,
+        "duration": "duration",
+        "flows[0].count": "flows",
+        "flows[0].controller": "algorithm",
+    }
     return from_document(document, parameters=parameters)
 
 
