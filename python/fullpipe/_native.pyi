@@ -489,6 +489,9 @@ def version() -> str: ...
 def build(world: str) -> str:
     """What decides the runs of "sim" or "kernel": a fingerprint of the sources of that world."""
 
+def path_options() -> str:
+    """The keys of a path that are options and arguments, as JSON: `Option` in scenario/path.py."""
+
 def schema() -> str:
     """JSON Schema of a scenario document."""
 

@@ -197,12 +197,12 @@ def _from_file(file: Path, paths: list[dict[str, str]], given: dict[str, str]) -
     from fullpipe.errors import renamed
     from fullpipe.scenario import kinds
 
-    kinds.check("path", file, ("Scenario", "Grid"), "a scenario file")
+    kinds.check("file", file, ("Scenario", "Grid"), "a scenario file")
     # Only resolved: its flows, and files that they name, are not run.
     try:
         text = json.loads(_native.resolve_file(str(file))[0])
     except _native.ScenarioError as error:
-        raise renamed(error, {"scenario": "path"}) from None
+        raise renamed(error, {"scenario": "file"}) from None
     document: dict[str, Any] = {key: text[key] for key in ("duration", "hosts", "seed") if key in text}
     path = text["path"]
     ways = [
