@@ -146,8 +146,8 @@ test-lab: lab
 
 # How fast the engine is: in node, in a browser and natively, one after another.
 bench-lab: lab-site $(TOOLS)
-	cargo build --profile lab --locked --package fullpipe-wasm --example speed
-	cd lab && CHROMIUM="$(CHROMIUM)" NATIVE="$(abspath $(CARGO_TARGET))/lab/examples/speed" npm run --silent bench
+	cargo build --profile lab --locked --package fullpipe-bench --example lab
+	cd lab && CHROMIUM="$(CHROMIUM)" NATIVE="$(abspath $(CARGO_TARGET))/lab/examples/lab" npm run --silent bench
 
 quic: $(PACKAGE) $(QUIC)
 	@$(BIN)/fullpipe doctor | grep -A 1 "^QUIC world"

@@ -2,12 +2,10 @@
 
 import json
 import os
-import zipfile
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 
-from fullpipe.measures.run import Run
 from fullpipe.runs.engines import Done, Ended, Failed
 from fullpipe.runs.engines.task import Task
 from fullpipe.runs.store import Store
@@ -94,18 +92,3 @@ def flipped_bits(path: Path) -> Iterator[None]:
         yield
         os.pwrite(file, bytes([before]), bit // 8)
     os.close(file)
-
-
-def write_old(folder: Path, task: Task, run: Run | None = None) -> Path:
-    """A run as earlier versions kept it: one zip file."""
-    run = run or sim.WORLD.run(task.job, Stop())
-    path = folder / "runs" / task.key[:2] / f"{task.key}.zip"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    about = {"format": 1, "key": task.key, "cell": task.cell, "world": task.world, "seed": task.job.seed}
-    with zipfile.ZipFile(path, "w") as file:
-        text = json.dumps({**about, "attempts": 1, "seconds": 0.25})
-        file.writestr("run.json", text, zipfile.ZIP_DEFLATED)
-        file.writestr("summary.json", json.dumps(run.summary), zipfile.ZIP_DEFLATED)
-        file.writestr("flows.parquet", run.flow_parquet)
-        file.writestr("links.parquet", run.link_parquet)
-    return path

@@ -7,8 +7,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [
-    ROOT / "README.md",
-    ROOT / "ARCHITECTURE.md",
+    *ROOT.glob("*.md"),
     *sorted(ROOT.glob("docs/*.md")),
     *ROOT.glob("bench/*.md"),
 ]
@@ -48,3 +47,36 @@ def test_every_scenario_that_the_readme_names_is_shipped() -> None:
     """Commands can be pasted as they are."""
     for name in re.findall(r"scenarios/[\w.-]+\.toml", (ROOT / "README.md").read_text()):
         assert (ROOT / name).exists(), name
+
+
+# What a checkout has only once something was built.
+NOT_IN_A_CHECKOUT = ("/target/", "lab/dist", "cli/site/")
+TREE = (
+    "crates",
+    "python",
+    "packages",
+    "quic",
+    "lab",
+    "tests",
+    "bench",
+    "docs",
+    "results",
+    "scenarios",
+    "examples",
+    "requirements",
+)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_files_named_from_the_top_exist(document: Path) -> None:
+    named = re.findall(rf"`((?:{'|'.join(TREE)})/[\w./-]+)`", document.read_text())
+    missing = [
+        name
+        for name in named
+        if not (ROOT / name).exists() and not any(part in name for part in NOT_IN_A_CHECKOUT)
+    ]
+    assert not missing, f"{document.name} names {', '.join(missing)}"
+
+
+def test_the_map_of_the_code_is_two_pages() -> None:
+    assert len((ROOT / "ARCHITECTURE.md").read_text().split()) <= 900

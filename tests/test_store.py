@@ -20,11 +20,11 @@ from fullpipe.runs import pack
 from fullpipe.runs.engines import Done
 from fullpipe.runs.engines.local import Local
 from fullpipe.runs.engines.task import Task
-from fullpipe.runs.store import Place, Store, Stored
+from fullpipe.runs.store import Store, Stored
 from fullpipe.runs.sweep import carry_out
 from fullpipe.runs.worlds import sim
 from fullpipe.runs.worlds.world import Stop
-from sweeping import Scripted, damage, flipped_bits, job, names, tasks, write_old
+from sweeping import Scripted, damage, flipped_bits, job, names, tasks
 
 # Addresses.
 
@@ -72,14 +72,12 @@ def test_a_kept_run_comes_back_whole(tmp_path: Path) -> None:
 
 def test_every_run_of_a_folder_can_be_listed(tmp_path: Path) -> None:
     carry_out(tasks(3), Store(tmp_path), Scripted(doubts=1), attempts=2)
-    old = write_old(tmp_path, Task("sim", job(7)))
     damage(tmp_path / "runs" / "1.pack", -1)
     records = list(Store(tmp_path).records())
-    assert sorted(one.about["seed"] for one in records) == [1, 2, 3, 7]
+    assert sorted(one.about["seed"] for one in records) == [1, 2, 3]
     attempts = {one.about["seed"]: one.about["attempts"] for one in records}
     # The newest attempt at the third run is damaged.
-    assert attempts == {1: 2, 2: 2, 3: 1, 7: 1}
-    assert old.exists()
+    assert attempts == {1: 2, 2: 2, 3: 1}
 
 
 def cut_out(data: bytes, begin: int, end: int) -> bytes:
@@ -318,15 +316,6 @@ def test_a_strange_body_with_right_checksums_costs_one_run(strange: str, junk: b
     assert (last.given, third.damaged) == ([], [])
 
 
-def test_a_strange_old_file_is_run_again(tmp_path: Path) -> None:
-    (asked,) = tasks(1)
-    run = Run(asked.job.alternative, "sim", 1, {"provenance": {"untrustworthy": 5}}, b"", b"")
-    write_old(tmp_path, asked, run)
-    store, again = Store(tmp_path), Scripted()
-    carry_out([asked], store, again)
-    assert (len(again.given), len(store.damaged)) == (1, 1)
-
-
 def test_a_few_bytes_are_not_inflated_to_many() -> None:
     bomb = zlib.compress(bytes(200_000_000), 9)
     for lengths in ([18, 0, 0], [18, 0, 200_000_000 - 18]):
@@ -391,75 +380,6 @@ def test_a_run_that_is_too_large_to_be_found_again_is_not_kept(
         carry_out(tasks(1), Store(tmp_path), Scripted())
 
 
-# What earlier versions kept.
-
-
-def test_a_run_that_an_earlier_version_kept_is_used_and_not_changed(tmp_path: Path) -> None:
-    asked = tasks(3)
-    paths = [write_old(tmp_path, task) for task in asked[:2]]
-    before = [path.read_bytes() for path in paths]
-    part = paths[0].with_name(".fullpipe-0123456789abcdef.part")
-    part.write_bytes(b"half")
-    engine = Scripted()
-    outcome = carry_out(asked, Store(tmp_path), engine)
-    assert (outcome.found, [task.job.seed for task in engine.given]) == (2, [3])
-    assert outcome.stored[asked[0].key].run() == sim.WORLD.run(asked[0].job, Stop())
-    assert outcome.stored[asked[0].key].seconds == 0.25
-    assert [path.read_bytes() for path in paths] == before
-    assert not part.exists(), "what a killed sweep left half written goes away"
-
-
-def test_an_old_file_that_is_damaged_is_told_once(tmp_path: Path) -> None:
-    (asked,) = tasks(1)
-    path = write_old(tmp_path, asked)
-    damage(path, path.stat().st_size // 2)
-    for noted in (1, 0):
-        store, engine = Store(tmp_path), Scripted()
-        carry_out([asked], store, engine)
-        assert (len(store.damaged), len(engine.given)) == (noted, noted)
-
-
-def test_an_old_file_of_another_run_is_not_used(tmp_path: Path) -> None:
-    asked, other = tasks(2)
-    write_old(tmp_path, asked).write_bytes(write_old(tmp_path / "elsewhere", other).read_bytes())
-    store = Store(tmp_path)
-    assert store.find(asked) is None
-    assert "another run" in store.damaged[0]
-
-
-def test_any_flipped_bit_of_an_old_file_is_harmless_or_noticed(tmp_path: Path) -> None:
-    (task,) = tasks(1)
-    run = Run(task.job.alternative, "sim", 1, {"provenance": {}, "flows": []}, b"the flows", b"the links")
-    path = write_old(tmp_path, task, run)
-    kept = Stored(task, Place(path), 1, 0.25, run.summary)
-    noticed = 0
-    for _ in flipped_bits(path):
-        store = Store(tmp_path)
-        found = store.find(task)
-        if found is None:
-            noticed += 1
-            assert len(store.damaged) == 1
-        else:
-            assert (found, store.damaged) == (kept, [])
-            assert found.run() == run
-    # The rest are fields that decide nothing, e.g. dates.
-    assert noticed > 4 * path.stat().st_size
-
-
-def test_an_old_file_whose_directory_hides_a_member_is_repeated(tmp_path: Path) -> None:
-    (task,) = tasks(1)
-    path = write_old(tmp_path, task)
-    data = path.read_bytes()
-    last = data.rindex(b"flows.parquet")
-    path.write_bytes(data[:last] + b"g" + data[last + 1 :])
-    store, engine = Store(tmp_path), Scripted()
-    carry_out([task], store, engine)
-    assert engine.given == [task]
-    assert "is damaged" in store.damaged[0]
-    found = Store(tmp_path).find(task)
-    assert found is not None and found.run().flow_parquet
-
-
 # The folder.
 
 
@@ -520,21 +440,6 @@ def test_nothing_is_removed_behind_a_linked_folder(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match=r"runs is a symbolic link"):
         carry_out(tasks(1), Store(folder), Scripted())
     assert all(part.exists() for part in parts)
-
-
-@pytest.mark.parametrize("linked", ["file", "folder"])
-def test_an_old_file_behind_a_link_is_not_used(linked: str, tmp_path: Path) -> None:
-    (asked,) = tasks(1)
-    elsewhere = write_old(tmp_path / "elsewhere", asked)
-    target = elsewhere if linked == "file" else elsewhere.parent
-    link = tmp_path / "sweep" / target.relative_to(tmp_path / "elsewhere")
-    link.parent.mkdir(parents=True)
-    link.symlink_to(target)
-    store, again = Store(tmp_path / "sweep"), Scripted()
-    assert not list(store.records())
-    carry_out([asked], store, again)
-    assert again.given == [asked]
-    assert len(store.damaged) == 1 and "is a symbolic link, which is not followed" in store.damaged[0]
 
 
 @pytest.mark.parametrize("digits", [10, 250])

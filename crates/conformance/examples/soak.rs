@@ -17,61 +17,33 @@ thread_local! {
     static EVENTS: Cell<u64> = const { Cell::new(0) };
 }
 
-fn seen() {
-    EVENTS.set(EVENTS.get() + 1);
-}
-
 /// A controller whose events are counted.
 struct Counted(Any);
 
+/// Counts each of these events and passes it on.
+macro_rules! counted {
+    ($($event:ident($Event:ty),)+) => {
+        $(fn $event(&mut self, event: $Event) {
+            EVENTS.set(EVENTS.get() + 1);
+            self.0.$event(event)
+        })+
+    };
+}
+
 impl Controller for Counted {
-    fn on_transmit_start(&mut self, start: &TransmitStart) {
-        seen();
-        self.0.on_transmit_start(start)
-    }
-    fn on_window_unused(&mut self, unused: &WindowUnused) {
-        seen();
-        self.0.on_window_unused(unused)
-    }
-    fn on_sent(&mut self, sent: &Sent) {
-        seen();
-        self.0.on_sent(sent)
-    }
-    fn on_rtt(&mut self, sample: &RttSample) {
-        seen();
-        self.0.on_rtt(sample)
-    }
-    fn on_ce(&mut self, marks: &CeMarks) {
-        seen();
-        self.0.on_ce(marks)
-    }
-    fn on_tail_repair(&mut self, repair: &TailRepair) {
-        seen();
-        self.0.on_tail_repair(repair)
-    }
-    fn on_undo(&mut self, undo: &Undo) {
-        seen();
-        self.0.on_undo(undo)
-    }
-    fn on_lost(&mut self, lost: &Lost) {
-        seen();
-        self.0.on_lost(lost)
-    }
-    fn on_discarded(&mut self, discarded: &Discarded) {
-        seen();
-        self.0.on_discarded(discarded)
-    }
-    fn on_state(&mut self, change: &StateChange) {
-        seen();
-        self.0.on_state(change)
-    }
-    fn on_ack(&mut self, ack: &Ack) {
-        seen();
-        self.0.on_ack(ack)
-    }
-    fn on_mss(&mut self, mss: u32) {
-        seen();
-        self.0.on_mss(mss)
+    counted! {
+        on_transmit_start(&TransmitStart),
+        on_window_unused(&WindowUnused),
+        on_sent(&Sent),
+        on_rtt(&RttSample),
+        on_ce(&CeMarks),
+        on_tail_repair(&TailRepair),
+        on_undo(&Undo),
+        on_lost(&Lost),
+        on_discarded(&Discarded),
+        on_state(&StateChange),
+        on_ack(&Ack),
+        on_mss(u32),
     }
     fn limits(&self) -> Limits {
         self.0.limits()

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `fullpipe.format` | version of this layout, [`FORMAT`] |
 //! | `fullpipe.table` | `flows` or `links` |
-//! | `fullpipe.system.provenance` | [`Provenance`] as JSON |
+//! | `fullpipe.provenance` | [`Provenance`] as JSON |
 
 use ::parquet::arrow::ArrowWriter;
 use ::parquet::arrow::arrow_writer::ArrowWriterOptions;
@@ -27,7 +27,7 @@ const WORTH_COMPRESSING: usize = 64;
 
 const FORMAT_KEY: &str = "fullpipe.format";
 const TABLE_KEY: &str = "fullpipe.table";
-const PROVENANCE_KEY: &str = "fullpipe.system.provenance";
+const PROVENANCE_KEY: &str = "fullpipe.provenance";
 
 /// `table` of `run` as a Parquet file.
 ///
@@ -90,7 +90,7 @@ mod tests {
             assert_eq!(metadata["fullpipe.format"], "1");
             assert_eq!(metadata["fullpipe.table"], name);
             let provenance: Provenance =
-                serde_json::from_str(&metadata["fullpipe.system.provenance"]).unwrap();
+                serde_json::from_str(&metadata["fullpipe.provenance"]).unwrap();
             assert_eq!(provenance, run.provenance);
             assert_eq!(metadata.len(), 3);
         }

@@ -4,13 +4,16 @@ use fullpipe_path::ConfigError;
 use fullpipe_scenario::spec::NoSpot;
 
 /// Why a run cannot go on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SimError {
     /// It was cancelled. It may still be advanced, and finished.
+    #[error("the run was cancelled")]
     Cancelled,
     /// The path cannot be built, or an element cannot change so.
-    Path(ConfigError),
+    #[error(transparent)]
+    Path(#[from] ConfigError),
     /// What was asked for does not fit the scenario, or comes too late.
+    #[error("{field}: {given}; expected {expected}")]
     Refused {
         /// The field of the scenario, or what was to be changed.
         field: String,
@@ -28,26 +31,6 @@ impl SimError {
         expected: impl Into<String>,
     ) -> SimError {
         SimError::Refused { field: field.into(), given: given.into(), expected: expected.into() }
-    }
-}
-
-impl std::fmt::Display for SimError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            SimError::Cancelled => write!(f, "the run was cancelled"),
-            SimError::Path(error) => write!(f, "{error}"),
-            SimError::Refused { field, given, expected } => {
-                write!(f, "{field}: {given}; expected {expected}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for SimError {}
-
-impl From<ConfigError> for SimError {
-    fn from(error: ConfigError) -> SimError {
-        SimError::Path(error)
     }
 }
 

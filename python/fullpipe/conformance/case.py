@@ -1,16 +1,22 @@
 """What a case is: criteria with numbers, and a play that measures them."""
 
 import math
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from textwrap import dedent
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 # What a play measured, by the keys of the criteria. None: the moment to measure it did not come.
 Measured: TypeAlias = Mapping[str, float | None]
+C = TypeVar("C", bound="Case")
 # The source of a number that is the draft's own.
 DRAFT = "the draft's number"
 # Ends what a criterion says that asks whether something happened.
 WHETHER = " (1)"
+# How a case writes a criterion: "key [3 to 5 rounds]: what is measured", "key [yes]: what has to happen".
+_BOUNDS = r"yes|(?P<one>at least|at most)? ?(?P<low>[\d.]+)(?: to (?P<high>[\d.]+))?(?: (?P<unit>.+?))?"
+_CRITERION = re.compile(rf"(?P<key>\w+) \[(?:{_BOUNDS})\]: (?P<says>.+)")
 
 
 class NotApplicableError(Exception):
@@ -32,6 +38,24 @@ class Criterion:
     unit: str = ""
     # Who chose the numbers: `DRAFT`, or why these.
     source: str = DRAFT
+
+    @staticmethod
+    def read(block: str) -> "Iterator[Criterion]":
+        """The criteria in a block of text: one a line, its source below it and further to the right."""
+        for part in re.split(r"\n(?=\S)", dedent(block).strip()):
+            first, *source = part.split("\n")
+            if (said := _CRITERION.fullmatch(first)) is None:
+                raise ValueError(f'"{first}" is no criterion; write "key [3 to 5 rounds]: what is measured"')
+            low, high = (None if said[name] is None else _number(said[name]) for name in ("low", "high"))
+            what = said["says"]
+            if low is None:
+                low, what = 1, f"{what}{WHETHER}"
+            elif said["one"] == "at most":
+                low, high = None, low
+            elif said["one"] is None:
+                high = low if high is None else high
+            why = " ".join(" ".join(source).split()) or DRAFT
+            yield Criterion(said["key"], what, low, high, said["unit"] or "", why)
 
     def met(self, value: float | None) -> bool:
         """Whether a measured value is in the range."""
@@ -99,6 +123,7 @@ class Criterion:
 class Case:
     """One case. `play` measures on stages that the lab makes; it runs once for each seed."""
 
+    prefix: ClassVar[str] = ""  # Of names that `of` makes.
     name: str
     title: str
     # A section of the draft, or the report of a bug that the case would have caught.
@@ -120,6 +145,26 @@ class Case:
     # Who fails it by design, and the section that says so.
     failed_by: Mapping[str, str] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls: type[C], criteria: str, **told: Any) -> Callable[[Callable[[Any], Measured]], C]:
+        """Makes a case of the play below it, which has its name, and in its docstring title and description.
+
+        `criteria` are as `Criterion.read` takes them, `told` are the other fields.
+        """
+
+        def made(play: Callable[[Any], Measured]) -> C:
+            title, _, about = (play.__doc__ or "").partition("\n")
+            return cls(
+                name=cls.prefix + play.__name__.replace("_", "-"),
+                title=title.removesuffix("."),
+                about=" ".join(about.split()),
+                criteria=tuple(Criterion.read(criteria)),
+                play=play,
+                **told,
+            )
+
+        return made
+
     def __post_init__(self) -> None:
         """Refuses a case that nothing could fail."""
         keys = [one.key for one in self.criteria]
@@ -131,3 +176,7 @@ class Case:
             raise ValueError(f"{self.name}: no criterion has the key {self.main}")
         if not self.seeds:
             raise ValueError(f"{self.name}: needs a seed")
+
+
+def _number(text: str) -> float:
+    return float(text) if "." in text else int(text)

@@ -1,10 +1,8 @@
 """The store of finished runs: files of many runs each, found by the runs' addresses.
 
-    DIR/runs/1.pack          runs, one after the other (see `pack`); larger numbers are newer
-    DIR/runs/ab/abcd....zip  a run that an earlier version kept. Files of many runs replace these: they are
-                             read, and never written or changed
-    DIR/log.jsonl            a line for each run that ended, for people; no program reads it
-    DIR/lock                 locked while a sweep uses the folder; unlocked when its process ends
+    DIR/runs/1.pack  runs, one after the other (see `pack`); larger numbers are newer
+    DIR/log.jsonl    a line for each run that ended, for people; no program reads it
+    DIR/lock         locked while a sweep uses the folder; unlocked when its process ends
 
 Runs that ended together are appended in one write, which is synced to the disk before any of them counts as
 kept. Each sweep begins a file of its own, so a file does not change after its sweep. If a run has several
@@ -18,7 +16,6 @@ import os
 import re
 import stat
 import time
-import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,31 +34,27 @@ _LARGE = 1 << 28
 # Other numbers are not ours.
 _LAST = 999_999_999
 _PACK = re.compile(r"[1-9][0-9]{0,8}\.pack")
-_OLD_FOLDER = re.compile(r"[0-9a-f]{2}")
-_OLD_MEMBERS = ("run.json", "summary.json", "flows.parquet", "links.parquet")
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a run is: a record in a file of many runs, or a whole file."""
+    """Where a run is: a record in a file of many runs."""
 
     path: Path
     at: int = 0
-    size: int = 0  # 0 for a whole file.
+    size: int = 0
 
     def __str__(self) -> str:
-        return f"{self.path} at byte {self.at}" if self.size else str(self.path)
+        return f"{self.path} at byte {self.at}"
 
     @property
     def name(self) -> str:
         """The path of the file below the sweep's folder."""
-        return "/".join(self.path.parts[-2 if self.size else -3 :])
+        return "/".join(self.path.parts[-2:])
 
     def read(self, key: str) -> pack.Record:
         """What is there. Raises an error of any kind unless it is that run, complete and undamaged."""
         with _opened(self.path) as file:
-            if not self.size:
-                return _of_zip(file, key)
             return pack.read(file, self.at, self.size, key)
 
 
@@ -147,7 +140,7 @@ class Store:
             SweepError: A controller of the task cannot be told from others, so that no run of it is kept.
         """
         _refuse_unknown_values(task)
-        places = self._known().setdefault(task.key, self._old(task.key))
+        places = self._known().get(task.key, [])
         while places:
             try:
                 found = places[-1].read(task.key)
@@ -155,7 +148,7 @@ class Store:
                 return Stored(
                     task, places[-1], int(about["attempts"]), float(about["seconds"]), found.summary
                 )
-            # A damaged archive can raise many errors, e.g. those of zlib and struct.
+            # A damaged record can raise many errors, e.g. those of zlib and struct.
             except Exception as error:
                 self.damaged.append(f"{places[-1]} is damaged ({_why(error)}); {task.name} is run again")
                 places.pop()
@@ -194,13 +187,7 @@ class Store:
 
     def records(self) -> Iterator[pack.Record]:
         """Every undamaged run in the folder, also those of other builds and scenarios."""
-        known = self._known()
-        for folder in _names(self.folder / _RUNS, _OLD_FOLDER):
-            if (self.folder / _RUNS / folder).is_symlink():
-                continue
-            for path in (self.folder / _RUNS / folder).glob("*.zip"):
-                known.setdefault(path.stem, [Place(path)])
-        for key, places in known.items():
+        for key, places in self._known().items():
             for place in reversed(places):
                 with contextlib.suppress(Exception):
                     yield place.read(key)
@@ -212,18 +199,12 @@ class Store:
         assert self._places is not None
         return self._places
 
-    def _old(self, key: str) -> list[Place]:
-        """Where an earlier version kept a run."""
-        path = self.folder / _RUNS / key[:2] / f"{key}.zip"
-        return [Place(path)] if self._has_old and path.exists() else []
-
     def _load(self, *, repair: bool) -> None:
         """Finds the records of all files. `repair` separates them from what is damaged; it needs the lock."""
         runs = self.folder / _RUNS
         _refuse_link(runs)
         self._places = {}
         self._has_runs = runs.exists()
-        self._has_old = bool(_names(runs, _OLD_FOLDER))
         numbers = sorted(int(name.removesuffix(".pack")) for name in _names(runs, _PACK))
         for number in numbers:
             path = runs / f"{number}.pack"
@@ -400,20 +381,6 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
 def _part(file: BinaryIO, found: pack.Found) -> bytes:
     file.seek(found.at)
     return file.read(found.size)
-
-
-def _of_zip(file: BinaryIO, key: str) -> pack.Record:
-    """The run of a file that an earlier version wrote; a record in a file of many runs replaces it."""
-    with zipfile.ZipFile(file) as archive:
-        # The archive's directory has no checksum of its own: damage there may hide or rename a member.
-        if sorted(archive.namelist()) != sorted(_OLD_MEMBERS):
-            raise zipfile.BadZipFile(f"its members are {', '.join(archive.namelist()) or 'missing'}")
-        # Reading a member checks its checksum.
-        about, summary, flows, links = (archive.read(name) for name in _OLD_MEMBERS)
-    record = pack.checked(json.loads(about), json.loads(summary), flows, links)
-    if record.about["key"] != key:
-        raise ValueError("it holds another run")
-    return record
 
 
 def _why(error: Exception) -> str:

@@ -307,7 +307,7 @@ impl Bbr1 {
         }
         if (self.full_pipe.full_bw_reached || rate > self.pacing_rate) && rate != self.pacing_rate {
             self.pacing_rate = rate;
-            self.burst_goal = pacing::burst_goal(&self.params, rate, self.mss);
+            self.plan_bursts();
         }
     }
 
@@ -321,6 +321,11 @@ impl Bbr1 {
         };
         let bw = ((self.cwnd as u64) << bandwidth::BW_SCALE) / rtt_us as u64;
         self.pacing_rate = self.pacing_rate_for(bw as u32, self.params.high_gain);
+        self.plan_bursts();
+    }
+
+    #[inline]
+    fn plan_bursts(&mut self) {
         self.burst_goal = pacing::burst_goal(&self.params, self.pacing_rate, self.mss);
     }
 
@@ -486,7 +491,7 @@ impl Controller for Bbr1 {
 
     fn on_mss(&mut self, mss: u32) {
         self.mss = mss;
-        self.burst_goal = pacing::burst_goal(&self.params, self.pacing_rate, mss);
+        self.plan_bursts();
     }
 
     #[inline]

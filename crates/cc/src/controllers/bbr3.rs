@@ -22,8 +22,6 @@ mod min_rtt;
 pub mod params;
 mod probe_bw;
 mod ratio;
-#[cfg(test)]
-mod requirements;
 mod state;
 #[cfg(test)]
 mod tests;

@@ -13,8 +13,6 @@
 //! Not here: protective load balancing (`bbr_plb`), which a kernel leaves off (`net.ipv4.tcp_plb_enabled`) and which changes a
 //! packet's path, not its sending; and `fast_ack_mode`, which is the receiving half's.
 
-#[cfg(test)]
-mod differences;
 mod ecn;
 mod full_pipe;
 mod max_bw;

@@ -6,7 +6,22 @@ from fullpipe.conformance.stage import CRUISE, STARTUP, Lab
 _HELD = {"reverse": {"after": [{"kind": "aggregate", "every": "30 ms"}]}}
 
 
-def _startup(lab: Lab) -> Measured:
+@Case.of(
+    """
+    window [at least 2]: largest window until the end of Startup, in BDP
+    estimate [0.95 to 1.5]: estimate at the end of Startup, of the path's rate
+        ours: the draft wants the full bandwidth; a sample of 60 ms, the least multiple of 30 ms above the
+        RTT, holds a burst of 30 ms too many at most
+    """,
+    source="draft A.12; 5.5.9",
+    main="estimate",
+    seeds=(1, 2, 3),
+)
+def aggregation_startup(lab: Lab) -> Measured:
+    """Startup finds the bandwidth although ACKs come in bursts.
+
+    The path holds ACKs and releases them every 30 ms, on 20 Mbit/s, 40 ms and 8 BDP of buffer.
+    """
     stage = lab.stage(bdps=8, path=_HELD, name="ACKs every 30 ms")
     stage.until_in(STARTUP, 1)
     after = stage.until_out(STARTUP, 15)
@@ -16,31 +31,25 @@ def _startup(lab: Lab) -> Measured:
     }
 
 
-IN_STARTUP = Case(
-    name="aggregation-startup",
-    title="Startup finds the bandwidth although ACKs come in bursts",
-    source="draft A.12; 5.5.9",
-    about="The path holds ACKs and releases them every 30 ms, on 20 Mbit/s, 40 ms and 8 BDP of buffer.",
-    criteria=(
-        Criterion("window", "largest window until the end of Startup, in BDP", low=2),
-        Criterion(
-            "estimate",
-            "estimate at the end of Startup, of the path's rate",
-            low=0.95,
-            high=1.5,
-            source=(
-                "ours: the draft wants the full bandwidth; a sample of 60 ms, the least multiple of 30 ms "
-                "above the RTT, holds a burst of 30 ms too many at most"
-            ),
-        ),
-    ),
-    play=_startup,
-    main="estimate",
+@Case.of(
+    """
+    stays [at least 2]: cruises of 0.2 s or more
+        ours
+    rate [at least 0.95]: least rate of a cruise, of the path's
+        ours, of 'full': margin and 4 %
+    window [at least 2]: least window, in BDP of the empty path
+        the draft: augmented by extra_acked
+    """,
+    source="draft A.13; 5.5.9",
+    main="rate",
     seeds=(1, 2, 3),
 )
+def aggregation_cruise(lab: Lab) -> Measured:
+    """Cruise uses the path although ACKs come in bursts.
 
-
-def _cruise(lab: Lab) -> Measured:
+    The path holds ACKs and releases them every 30 ms, on 20 Mbit/s, 40 ms and 8 BDP of buffer, for 20 s from
+    the first cruise. The draft lets aggregation begin in Cruise; here it is there from the start.
+    """
     stage = lab.stage(bdps=8, path=_HELD, name="ACKs every 30 ms")
     stage.until_in(CRUISE, 20)
     stage.run(20)
@@ -53,36 +62,6 @@ def _cruise(lab: Lab) -> Measured:
         "rate": min(rates, default=0.0) / stage.payload_bps,
         "window": min(windows, default=0) / stage.bdp,
     }
-
-
-IN_CRUISE = Case(
-    name="aggregation-cruise",
-    title="Cruise uses the path although ACKs come in bursts",
-    source="draft A.13; 5.5.9",
-    about=(
-        "The path holds ACKs and releases them every 30 ms, on 20 Mbit/s, 40 ms and 8 BDP of buffer, for 20 "
-        "s from the first cruise. The draft lets aggregation begin in Cruise; here it is there from the "
-        "start."
-    ),
-    criteria=(
-        Criterion("stays", "cruises of 0.2 s or more", low=2, source="ours"),
-        Criterion(
-            "rate",
-            "least rate of a cruise, of the path's",
-            low=0.95,
-            source="ours, of 'full': margin and 4 %",
-        ),
-        Criterion(
-            "window",
-            "least window, in BDP of the empty path",
-            low=2,
-            source="the draft: augmented by extra_acked",
-        ),
-    ),
-    play=_cruise,
-    main="rate",
-    seeds=(1, 2, 3),
-)
 
 
 # The draft judges what the ACK left. With few segments an ACK that is hardly less. With 64, what it found
@@ -126,4 +105,4 @@ def _stretched(segments: int) -> Case:
     )
 
 
-CASES = (IN_STARTUP, IN_CRUISE, *map(_stretched, (2, 10, 64)))
+CASES = (aggregation_startup, aggregation_cruise, *map(_stretched, (2, 10, 64)))

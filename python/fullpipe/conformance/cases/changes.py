@@ -2,7 +2,7 @@
 
 from statistics import median
 
-from fullpipe.conformance.case import Case, Criterion, Measured
+from fullpipe.conformance.case import Case, Measured
 from fullpipe.conformance.stage import CRUISE, PACKET_BYTES, PROBE_BW, PROBE_RTT, REFILL, UP, Lab, Look, Stage
 
 
@@ -18,7 +18,24 @@ def _reaches(stage: Stage, share: float, within_s: float) -> Look:
     return stage.until(fast, within_s, f"{share:.0%} of {stage.rate_bps / 1e6:g} Mbit/s")
 
 
-def _up(lab: Lab) -> Measured:
+@Case.of(
+    """
+    rounds [at most 100 rounds]: rounds from the change until a round trip delivers 90 % of 100 Mbit/s
+        ours: 63 until the next probe, 2 log_1.25(10) = 21 of growth, and 16
+    """,
+    source="draft A.15; 5.3.3.5",
+    phases=False,
+    seeds=(1, 2, 3),
+    failed_by={
+        "cubic": "1: loss-based control grows the window slowly; by 0.4 t^3 segments here",
+        "reno": "1: loss-based control grows the window slowly; by a segment a round here",
+    },
+)
+def rate_up_10x(lab: Lab) -> Measured:
+    """Ten times the bandwidth is found soon.
+
+    10 Mbit/s become 100 after 6.5 s, at 40 ms, and 2 BDP of buffer become 4 of the higher rate.
+    """
     stage = lab.stage(mbps=10, name="from 10 to 100 Mbit/s")
     stage.run(6.5)
     before = stage.now
@@ -28,31 +45,26 @@ def _up(lab: Lab) -> Measured:
     return {"rounds": full.round - before.round}
 
 
-UP_10X = Case(
-    name="rate-up-10x",
-    title="Ten times the bandwidth is found soon",
-    source="draft A.15; 5.3.3.5",
-    about="10 Mbit/s become 100 after 6.5 s, at 40 ms, and 2 BDP of buffer become 4 of the higher rate.",
-    criteria=(
-        Criterion(
-            "rounds",
-            "rounds from the change until a round trip delivers 90 % of 100 Mbit/s",
-            high=100,
-            unit="rounds",
-            source="ours: 63 until the next probe, 2 log_1.25(10) = 21 of growth, and 16",
-        ),
-    ),
-    play=_up,
-    phases=False,
+@Case.of(
+    """
+    bound [at most 1.9]: window when the probe begins, in BDP of 10 Mbit/s
+        ours: below the 2 that the window would be without a bound
+    rounds [at most 200 rounds]: rounds from the change until a round trip delivers 90 % of 100 Mbit/s
+        ours: the bound grows by 1, 2, 4, ... segments a round, so that log2(300) = 9 rounds suffice; 63 until
+        the probe, and as many again for each of two further probes
+    probing [at most 36 rounds]: rounds of these in ProbeBW_UP
+        ours: four times 9, where a segment a round would take 300
+    """,
+    source="draft A.15; 5.3.3.5; s2n-quic#1539",
+    main="probing",
     seeds=(1, 2, 3),
-    failed_by={
-        "cubic": "1: loss-based control grows the window slowly; by 0.4 t^3 segments here",
-        "reno": "1: loss-based control grows the window slowly; by a segment a round here",
-    },
+    failed_by={"bbr1": "5.5.10.2: BBRv1 has no long-term bound"},
 )
+def rate_up_10x_bounded(lab: Lab) -> Measured:
+    """The long-term bound grows exponentially to ten times the bandwidth.
 
-
-def _up_bounded(lab: Lab) -> Measured:
+    As rate-up-10x, with a buffer of 20 packets that overflows first, and 700 packets with the higher rate.
+    """
     # Probes overflow a buffer of 20 packets at 10 Mbit/s, so that there is a long-term bound.
     stage = lab.stage(
         mbps=10, path={"buffer": f"{20 * PACKET_BYTES} B"}, lasts_s=90, name="from 10 to 100 Mbit/s, bounded"
@@ -68,46 +80,6 @@ def _up_bounded(lab: Lab) -> Measured:
     probing = [look for look in stage.since(begins) if look.phase == UP]
     rounds = len({look.round for look in probing})
     return {"bound": begins.cwnd / bdp, "rounds": full.round - before.round, "probing": float(rounds)}
-
-
-UP_10X_BOUNDED = Case(
-    name="rate-up-10x-bounded",
-    title="The long-term bound grows exponentially to ten times the bandwidth",
-    source="draft A.15; 5.3.3.5; s2n-quic#1539",
-    about=(
-        "As rate-up-10x, with a buffer of 20 packets that overflows first, and 700 packets with the higher "
-        "rate."
-    ),
-    criteria=(
-        Criterion(
-            "bound",
-            "window when the probe begins, in BDP of 10 Mbit/s",
-            high=1.9,
-            source="ours: below the 2 that the window would be without a bound",
-        ),
-        Criterion(
-            "rounds",
-            "rounds from the change until a round trip delivers 90 % of 100 Mbit/s",
-            high=200,
-            unit="rounds",
-            source=(
-                "ours: the bound grows by 1, 2, 4, ... segments a round, so that log2(300) = 9 rounds "
-                "suffice; 63 until the probe, and as many again for each of two further probes"
-            ),
-        ),
-        Criterion(
-            "probing",
-            "rounds of these in ProbeBW_UP",
-            high=36,
-            unit="rounds",
-            source="ours: four times 9, where a segment a round would take 300",
-        ),
-    ),
-    play=_up_bounded,
-    main="probing",
-    seeds=(1, 2, 3),
-    failed_by={"bbr1": "5.5.10.2: BBRv1 has no long-term bound"},
-)
 
 
 def _complete_probes(stage: Stage, since: Look) -> int:
@@ -129,7 +101,26 @@ def _after_two_cycles(stage: Stage, since: Look) -> Look:
             return begins
 
 
-def _down(lab: Lab) -> Measured:
+@Case.of(
+    """
+    rounds [at most 5 rounds]: rounds from the first loss to half the estimate
+        ours: two rounds with losses at Beta = 0.7 each, and three to detect the first, to end its round, and
+        under way. Further down it goes until ProbeRTT or ProbeBW_REFILL lifts the short-term bounds, which
+        here is soon
+    max [0.9 to 1.1]: estimate when a probe begins, after two complete ones since the change; of the path's rate
+        the draft's two cycles; ours: a tenth
+    """,  # noqa: E501
+    source="draft A.16; 5.5.10.3, 5.5.5",
+    main="max",
+    seeds=(1, 2, 3),
+    failed_by={"bbr1": "5.5.10.3: BBRv1 has no short-term bounds; its filter holds ten rounds"},
+)
+def rate_down_10x(lab: Lab) -> Measured:
+    """A tenth of the bandwidth is noticed at once, and accepted after two cycles.
+
+    100 Mbit/s become 10 in a cruise, at 40 ms, with 333 packets of buffer. Where a probe begins, short-term
+    bounds do not hold, so that the estimate is max_bw.
+    """
     stage = lab.stage(mbps=100, bdps=1, lasts_s=60, name="from 100 to 10 Mbit/s")
     stage.run(6.5)
     stage.until_in(CRUISE, 20)
@@ -142,42 +133,22 @@ def _down(lab: Lab) -> Measured:
     return {"rounds": low.round - lost.round, "max": accepted.bandwidth_bps / stage.payload_bps}
 
 
-DOWN_10X = Case(
-    name="rate-down-10x",
-    title="A tenth of the bandwidth is noticed at once, and accepted after two cycles",
-    source="draft A.16; 5.5.10.3, 5.5.5",
-    about=(
-        "100 Mbit/s become 10 in a cruise, at 40 ms, with 333 packets of buffer. Where a probe begins, "
-        "short-term bounds do not hold, so that the estimate is max_bw."
-    ),
-    criteria=(
-        Criterion(
-            "rounds",
-            "rounds from the first loss to half the estimate",
-            high=5,
-            unit="rounds",
-            source=(
-                "ours: two rounds with losses at Beta = 0.7 each, and three to detect the first, to end its "
-                "round, and under way. Further down it goes until ProbeRTT or ProbeBW_REFILL lifts the "
-                "short-term bounds, which here is soon"
-            ),
-        ),
-        Criterion(
-            "max",
-            "estimate when a probe begins, after two complete ones since the change; of the path's rate",
-            low=0.9,
-            high=1.1,
-            source="the draft's two cycles; ours: a tenth",
-        ),
-    ),
-    play=_down,
-    main="max",
-    seeds=(1, 2, 3),
-    failed_by={"bbr1": "5.5.10.3: BBRv1 has no short-term bounds; its filter holds ten rounds"},
+@Case.of(
+    """
+    window [at least 4 segments]: least window
+    pacing [0.9 to 1.05]: median pacing rate in cruises, of the path's
+        ours
+    rate [at least 0.95]: share of the rate that is used
+        ours, of 'without stalling'
+    """,
+    source="draft A.14; 5.6.4.3",
+    main="window",
 )
+def sub_packet_bdp(lab: Lab) -> Measured:
+    """A product of a sixth of a packet.
 
-
-def _small(lab: Lab) -> Measured:
+    100 kbit/s and 20 ms: 30 s from the beginning of ProbeBW.
+    """
     stage = lab.stage(
         mbps=0.1, ms=20, path={"buffer": "50 packets"}, step_s=0.02, lasts_s=90, name="100 kbit/s, 20 ms"
     )
@@ -193,24 +164,20 @@ def _small(lab: Lab) -> Measured:
     }
 
 
-SMALL = Case(
-    name="sub-packet-bdp",
-    title="A product of a sixth of a packet",
-    source="draft A.14; 5.6.4.3",
-    about="100 kbit/s and 20 ms: 30 s from the beginning of ProbeBW.",
-    criteria=(
-        Criterion("window", "least window", low=4, unit="segments"),
-        Criterion(
-            "pacing", "median pacing rate in cruises, of the path's", low=0.9, high=1.05, source="ours"
-        ),
-        Criterion("rate", "share of the rate that is used", low=0.95, source="ours, of 'without stalling'"),
-    ),
-    play=_small,
-    main="window",
+@Case.of(
+    """
+    probes [2 probes]: complete probes until one begins with an estimate below 90 % of the old one
+        the draft's MaxBwFilterLen of two cycles
+    """,
+    source="draft 5.5.5, 5.5.6; 2.11; noq 1.4.0, picoquic, s2n-quic#1698",
+    seeds=(1, 2, 3),
+    failed_by={"bbr1": "2.11: BBRv1's filter holds ten rounds"},
 )
+def max_filter_two_cycles(lab: Lab) -> Measured:
+    """The bandwidth filter forgets after two cycles, neither sooner nor later.
 
-
-def _filter(lab: Lab) -> Measured:
+    20 Mbit/s become 14 in a cruise, with a buffer so large that nothing is lost.
+    """
     stage = lab.stage(bdps=40, lasts_s=60, name="from 20 to 14 Mbit/s without loss")
     stage.until_in(UP)
     stage.until_in(CRUISE)
@@ -224,24 +191,4 @@ def _filter(lab: Lab) -> Measured:
     return {"probes": None}
 
 
-FILTER = Case(
-    name="max-filter-two-cycles",
-    title="The bandwidth filter forgets after two cycles, neither sooner nor later",
-    source="draft 5.5.5, 5.5.6; 2.11; noq 1.4.0, picoquic, s2n-quic#1698",
-    about="20 Mbit/s become 14 in a cruise, with a buffer so large that nothing is lost.",
-    criteria=(
-        Criterion(
-            "probes",
-            "complete probes until one begins with an estimate below 90 % of the old one",
-            low=2,
-            high=2,
-            unit="probes",
-            source="the draft's MaxBwFilterLen of two cycles",
-        ),
-    ),
-    play=_filter,
-    seeds=(1, 2, 3),
-    failed_by={"bbr1": "2.11: BBRv1's filter holds ten rounds"},
-)
-
-CASES = (UP_10X, UP_10X_BOUNDED, DOWN_10X, SMALL, FILTER)
+CASES = (rate_up_10x, rate_up_10x_bounded, rate_down_10x, sub_packet_bdp, max_filter_two_cycles)

@@ -1,10 +1,28 @@
 """How Drain ends: when the flight is down at the bandwidth-delay product, or after three rounds."""
 
-from fullpipe.conformance.case import Case, Criterion, Measured
+from fullpipe.conformance.case import Case, Measured
 from fullpipe.conformance.stage import DRAIN, PROBE_BW, Lab
 
 
-def _inflight(lab: Lab) -> Measured:
+@Case.of(
+    """
+    gain [0.495 to 0.505]: pacing gain in Drain
+        the draft's 0.5; ours: one percent of rounding
+    flight [0.9 to 1.05]: flight at the end of Drain, in BDP
+        the draft's 1; ours: what is delivered or sent between two looks, a twentieth of a round trip, and a
+        burst
+    next [yes]: the next phase is one of ProbeBW
+    """,
+    source="draft A.3; 5.3.2",
+    main="flight",
+    differs={"bbr3:profile=linux": "Google's kernel drains at 88/256"},
+    failed_by={"bbr1": "5.3.2: BBRv1 drains with 0.35"},
+)
+def drain_inflight(lab: Lab) -> Measured:
+    """Drain ends when the flight is down at the bandwidth-delay product.
+
+    A flow with enough data on 20 Mbit/s, 40 ms and 2 BDP of buffer, from Startup to ProbeBW.
+    """
     stage = lab.stage()
     entered = stage.until_in(DRAIN, 10)
     after = stage.until_out(DRAIN, 5)
@@ -15,39 +33,24 @@ def _inflight(lab: Lab) -> Measured:
     }
 
 
-INFLIGHT = Case(
-    name="drain-inflight",
-    title="Drain ends when the flight is down at the bandwidth-delay product",
-    source="draft A.3; 5.3.2",
-    about="A flow with enough data on 20 Mbit/s, 40 ms and 2 BDP of buffer, from Startup to ProbeBW.",
-    criteria=(
-        Criterion(
-            "gain",
-            "pacing gain in Drain",
-            low=0.495,
-            high=0.505,
-            source="the draft's 0.5; ours: one percent of rounding",
-        ),
-        Criterion(
-            "flight",
-            "flight at the end of Drain, in BDP",
-            low=0.9,
-            high=1.05,
-            source=(
-                "the draft's 1; ours: what is delivered or sent between two looks, a twentieth of a round "
-                "trip, and a burst"
-            ),
-        ),
-        Criterion("next", "the next phase is one of ProbeBW (1)", low=1),
-    ),
-    play=_inflight,
-    differs={"bbr3:profile=linux": "Google's kernel drains at 88/256"},
-    main="flight",
-    failed_by={"bbr1": "5.3.2: BBRv1 drains with 0.35"},
+@Case.of(
+    """
+    flight [at least 1]: least flight in Drain, in BDP as estimated
+    rounds [3 to 5 rounds]: rounds in Drain
+        the draft's three; its pseudocode ends Drain with the fourth, and one was under way
+    next [yes]: the next phase is one of ProbeBW
+    """,
+    source="draft A.4; 5.3.2; draft#90",
+    main="rounds",
+    differs={"bbr3:profile=linux": "Google's kernel drains until the queue is gone"},
+    failed_by={"bbr1": "5.3.2: BBRv1 has no such limit"},
 )
+def drain_time(lab: Lab) -> Measured:
+    """Drain ends after three rounds, whatever is in flight.
 
-
-def _time(lab: Lab) -> Measured:
+    The path's rate falls to 30 % when Drain begins, below what Drain sends, so that the flight stays. The
+    draft lowers it by 10 %, which keeps no flight up: Drain sends half of what is delivered then.
+    """
     stage = lab.stage(bdps=8, name="the rate falls when Drain begins")
     entered = stage.until_in(DRAIN, 10)
     bdp = stage.bdp
@@ -61,30 +64,4 @@ def _time(lab: Lab) -> Measured:
     }
 
 
-TIME = Case(
-    name="drain-time",
-    title="Drain ends after three rounds, whatever is in flight",
-    source="draft A.4; 5.3.2; draft#90",
-    about=(
-        "The path's rate falls to 30 % when Drain begins, below what Drain sends, so that the flight stays. "
-        "The draft lowers it by 10 %, which keeps no flight up: Drain sends half of what is delivered then."
-    ),
-    criteria=(
-        Criterion("flight", "least flight in Drain, in BDP as estimated", low=1),
-        Criterion(
-            "rounds",
-            "rounds in Drain",
-            low=3,
-            high=5,
-            unit="rounds",
-            source="the draft's three; its pseudocode ends Drain with the fourth, and one was under way",
-        ),
-        Criterion("next", "the next phase is one of ProbeBW (1)", low=1),
-    ),
-    play=_time,
-    differs={"bbr3:profile=linux": "Google's kernel drains until the queue is gone"},
-    main="rounds",
-    failed_by={"bbr1": "5.3.2: BBRv1 has no such limit"},
-)
-
-CASES = (INFLIGHT, TIME)
+CASES = (drain_inflight, drain_time)

@@ -1,10 +1,24 @@
 """Applications and receivers that limit a flow, and what is left when they no longer do."""
 
-from fullpipe.conformance.case import Case, Criterion, Measured
+from fullpipe.conformance.case import Case, Measured
 from fullpipe.conformance.stage import PACKET_BYTES, PROBE_BW, Lab
 
 
-def _ends(lab: Lab) -> Measured:
+@Case.of(
+    """
+    before [yes]: the small answers are over after 6 s
+    rate [at least 0.9]: share of the rate, from 6 to 10 s
+        ours: with one ProbeRTT
+    """,
+    source="draft 4.1.2.4; lsquic#544, hysteria#1105, ngtcp2#2217",
+    main="rate",
+    phases=False,
+)
+def app_limited_ends(lab: Lab) -> Measured:
+    """A flow that the application limited is not limited for good.
+
+    60 answers of 20 KB, one after the other, and then as much data as the path takes, on 20 Mbit/s and 40 ms.
+    """
     small = [{"size": "20 KB"} for _ in range(60)]
     stage = lab.stage(
         flow={"transfers": [*small, {"size": "200 MB"}]}, name="60 small transfers, then a large one"
@@ -19,25 +33,25 @@ def _ends(lab: Lab) -> Measured:
     }
 
 
-ENDS = Case(
-    name="app-limited-ends",
-    title="A flow that the application limited is not limited for good",
-    source="draft 4.1.2.4; lsquic#544, hysteria#1105, ngtcp2#2217",
-    about=(
-        "60 answers of 20 KB, one after the other, and then as much data as the path takes, on 20 Mbit/s and "
-        "40 ms."
-    ),
-    criteria=(
-        Criterion("before", "the small answers are over after 6 s (1)", low=1),
-        Criterion("rate", "share of the rate, from 6 to 10 s", low=0.9, source="ours: with one ProbeRTT"),
-    ),
-    play=_ends,
+@Case.of(
+    """
+    limited [at most 0.97]: share of the path's rate: the window limits
+        ours: the case is what it says
+    rate [at least 0.9]: rate, of that from 5 to 10 s
+        ours: nothing decays
+    least [at least 0.1]: flight that is exceeded in 90 % of the time, in BDP
+        ours: nothing stalls
+    """,
+    source="draft 4.1.2.4",
     main="rate",
     phases=False,
 )
+def receive_window(lab: Lab) -> Measured:
+    """A receive window below the product is used, for good.
 
-
-def _window(lab: Lab) -> Measured:
+    The receiver's buffer is 128 KB, of which the window is a part, on 20 Mbit/s and 40 ms (100 KB); from 10
+    to 30 s.
+    """
     # 64 KB in flight at most, on a path of 100 KB.
     stage = lab.stage(
         hosts={"tcp_rmem": ["4 KB", "128 KB", "128 KB"]}, lasts_s=40, name="a receive window below a BDP"
@@ -56,36 +70,26 @@ def _window(lab: Lab) -> Measured:
     }
 
 
-WINDOW = Case(
-    name="receive-window",
-    title="A receive window below the product is used, for good",
-    source="draft 4.1.2.4",
-    about=(
-        "The receiver's buffer is 128 KB, of which the window is a part, on 20 Mbit/s and 40 ms (100 KB); "
-        "from 10 to 30 s."
-    ),
-    criteria=(
-        Criterion(
-            "limited",
-            "share of the path's rate: the window limits",
-            high=0.97,
-            source="ours: the case is what it says",
-        ),
-        Criterion("rate", "rate, of that from 5 to 10 s", low=0.9, source="ours: nothing decays"),
-        Criterion(
-            "least",
-            "flight that is exceeded in 90 % of the time, in BDP",
-            low=0.1,
-            source="ours: nothing stalls",
-        ),
-    ),
-    play=_window,
-    main="rate",
-    phases=False,
+@Case.of(
+    """
+    phase [yes]: the flow is idle in ProbeBW
+    gain [0.97 to 1.03]: pacing gain of the first data
+        the draft's 1; ours: 3 %
+    rate [at least 0.9]: share of the rate in the last three of six round trips
+        ours
+    lost [at most 0]: segments lost
+    queue [at most 0.6]: largest delay of the queue, in round trips
+        ours: below that of a probe
+    """,
+    source="draft 5.4.1; quiche#2496",
+    main="gain",
 )
+def idle_restart(lab: Lab) -> Measured:
+    """After a pause the flow is paced at the bandwidth at once.
 
-
-def _restart(lab: Lab) -> Measured:
+    8 MB, a pause of 1 s, and 40 MB, on 20 Mbit/s and 40 ms. The first six round trips after the pause are
+    judged.
+    """
     stage = lab.stage(
         flow={"transfers": [{"size": "8 MB"}, {"size": "40 MB", "pause": "1 s"}]},
         bdps=4,
@@ -106,34 +110,23 @@ def _restart(lab: Lab) -> Measured:
     }
 
 
-RESTART = Case(
-    name="idle-restart",
-    title="After a pause the flow is paced at the bandwidth at once",
-    source="draft 5.4.1; quiche#2496",
-    about=(
-        "8 MB, a pause of 1 s, and 40 MB, on 20 Mbit/s and 40 ms. The first six round trips after the pause "
-        "are judged."
-    ),
-    criteria=(
-        Criterion("phase", "the flow is idle in ProbeBW (1)", low=1),
-        Criterion(
-            "gain", "pacing gain of the first data", low=0.97, high=1.03, source="the draft's 1; ours: 3 %"
-        ),
-        Criterion("rate", "share of the rate in the last three of six round trips", low=0.9, source="ours"),
-        Criterion("lost", "segments lost", high=0),
-        Criterion(
-            "queue",
-            "largest delay of the queue, in round trips",
-            high=0.6,
-            source="ours: below that of a probe",
-        ),
-    ),
-    play=_restart,
-    main="gain",
+@Case.of(
+    """
+    lost [yes]: the tail was lost
+    seconds [at most 2 s]: time from the loss to data of the second transfer
+        ours: a timeout and a half
+    rate [at least 0.85]: share of the rate 1.5 to 3 s later
+        ours
+    """,
+    source="RFC 8985 7 (tail loss probes)",
+    main="seconds",
+    phases=False,
 )
+def tail_loss(lab: Lab) -> Measured:
+    """Losses at the end of a transfer do not slow the next.
 
-
-def _tail(lab: Lab) -> Measured:
+    The last segments of 2 MB are lost on 20 Mbit/s and 40 ms; 40 MB follow.
+    """
     size = 2_000_000
     first = lab.stage(flow={"size": f"{size}"}, lasts_s=10, step_s=0.001, name="the time of the tail")
     tail = first.until(lambda look: look.delivered_bytes >= size - 15 * 1448, 5, "the last segments")
@@ -157,25 +150,4 @@ def _tail(lab: Lab) -> Measured:
     }
 
 
-TAIL = Case(
-    name="tail-loss",
-    title="Losses at the end of a transfer do not slow the next",
-    source="RFC 8985 7 (tail loss probes)",
-    about="The last segments of 2 MB are lost on 20 Mbit/s and 40 ms; 40 MB follow.",
-    criteria=(
-        Criterion("lost", "the tail was lost (1)", low=1),
-        Criterion(
-            "seconds",
-            "time from the loss to data of the second transfer",
-            high=2,
-            unit="s",
-            source="ours: a timeout and a half",
-        ),
-        Criterion("rate", "share of the rate 1.5 to 3 s later", low=0.85, source="ours"),
-    ),
-    play=_tail,
-    main="seconds",
-    phases=False,
-)
-
-CASES = (ENDS, WINDOW, RESTART, TAIL)
+CASES = (app_limited_ends, receive_window, idle_restart, tail_loss)

@@ -1,10 +1,26 @@
 """How a probe for bandwidth ends: on a plateau, on loss, and never for want of data."""
 
-from fullpipe.conformance.case import Case, Criterion, Measured
+from fullpipe.conformance.case import Case, Measured
 from fullpipe.conformance.stage import CRUISE, DOWN, PACKET_BYTES, PROBE_RTT, REFILL, UP, Lab, Look, Stage
 
 
-def _plateau(lab: Lab) -> Measured:
+@Case.of(
+    """
+    rounds [3 to 5 rounds]: rounds in ProbeBW_UP
+        the draft's three without growth; ours: one that was under way, and one that grew
+    estimate [at most 2 %]: the estimate is off the path's rate by
+        the draft's, of A.1
+    lost [at most 0]: segments lost
+    down [yes]: the next phase is ProbeBW_DOWN
+    """,
+    source="draft A.5; 5.3.3.7",
+    failed_by={"bbr1": "5.3.3: BBRv1 probes for one round trip"},
+)
+def up_plateau(lab: Lab) -> Measured:
+    """A probe ends on a bandwidth plateau.
+
+    A flow with enough data on 20 Mbit/s, 40 ms and 4 BDP of buffer: its first probe.
+    """
     stage = lab.stage(bdps=4)
     entered = stage.until_in(UP)
     after = stage.until_out(UP)
@@ -14,35 +30,6 @@ def _plateau(lab: Lab) -> Measured:
         "lost": after.lost,
         "down": float(after.phase == DOWN),
     }
-
-
-PLATEAU = Case(
-    name="up-plateau",
-    title="A probe ends on a bandwidth plateau",
-    source="draft A.5; 5.3.3.7",
-    about="A flow with enough data on 20 Mbit/s, 40 ms and 4 BDP of buffer: its first probe.",
-    criteria=(
-        Criterion(
-            "rounds",
-            "rounds in ProbeBW_UP",
-            low=3,
-            high=5,
-            unit="rounds",
-            source="the draft's three without growth; ours: one that was under way, and one that grew",
-        ),
-        Criterion(
-            "estimate",
-            "the estimate is off the path's rate by",
-            high=2,
-            unit="%",
-            source="the draft's, of A.1",
-        ),
-        Criterion("lost", "segments lost", high=0),
-        Criterion("down", "the next phase is ProbeBW_DOWN (1)", low=1),
-    ),
-    play=_plateau,
-    failed_by={"bbr1": "5.3.3: BBRv1 probes for one round trip"},
-)
 
 
 def _limited_probe(lab: Lab) -> tuple[Stage, Look]:
@@ -57,7 +44,21 @@ def _limited_probe(lab: Lab) -> tuple[Stage, Look]:
     return stage, entered
 
 
-def _app_limited(lab: Lab) -> Measured:
+@Case.of(
+    """
+    seconds [at least 1.2 s]: time in ProbeBW_UP
+        ours: 30 round trips
+    probe_rtt [yes]: the next phase is ProbeRTT
+    lost [at most 0]: segments lost
+    """,
+    source="draft A.7; 5.3.3.7",
+)
+def up_app_limited_stays(lab: Lab) -> Measured:
+    """A probe never ends while the application limits the flow and nothing is lost.
+
+    An application writes 20 Mbit/s. The path carries a little less until the first probe, and ten times as
+    much from then on. Only ProbeRTT, which comes every five seconds, ends the probe.
+    """
     stage, entered = _limited_probe(lab)
     after = stage.until_out(UP, 10) if stage.now.phase == UP else _first_after(stage, entered)
     return {
@@ -71,24 +72,25 @@ def _first_after(stage: Stage, entered: Look) -> Look:
     return next(look for look in stage.since(entered) if look.phase != UP)
 
 
-APP_LIMITED = Case(
-    name="up-app-limited-stays",
-    title="A probe never ends while the application limits the flow and nothing is lost",
-    source="draft A.7; 5.3.3.7",
-    about=(
-        "An application writes 20 Mbit/s. The path carries a little less until the first probe, and ten "
-        "times as much from then on. Only ProbeRTT, which comes every five seconds, ends the probe."
-    ),
-    criteria=(
-        Criterion("seconds", "time in ProbeBW_UP", low=1.2, unit="s", source="ours: 30 round trips"),
-        Criterion("probe_rtt", "the next phase is ProbeRTT (1)", low=1),
-        Criterion("lost", "segments lost", high=0),
-    ),
-    play=_app_limited,
+@Case.of(
+    """
+    before [yes]: the flow is in ProbeBW_UP after 1.2 s
+    rounds [at most 2 rounds]: rounds from the first loss to the end of the probe
+        ours: the threshold takes a few losses, of which there is one in ten packets
+    down [yes]: the next phase is ProbeBW_DOWN, or Cruise
+        the draft: ProbeBW_DOWN, which ends with the same ACK if the flight is already below the product
+    """,
+    source="draft A.6; 5.5.10.2",
+    main="rounds",
+    seeds=(1, 2, 3),
 )
+def up_loss_app_limited(lab: Lab) -> Measured:
+    """A probe ends on loss though the application limits the flow.
 
-
-def _loss_app_limited(lab: Lab) -> Measured:
+    As in up-app-limited-stays, and 1.2 s later the path loses 10 % of all packets. That inflight_longterm is
+    updated, as A.6 asks, contradicts the pseudocode of 5.5.10.2, which leaves it as it is for
+    application-limited samples; it is not judged.
+    """
     stage, _ = _limited_probe(lab)
     before = stage.now
     stage.change(loss="10 %")
@@ -99,40 +101,6 @@ def _loss_app_limited(lab: Lab) -> Measured:
         "rounds": after.round - lost.round,
         "down": float(after.phase in (DOWN, CRUISE)),
     }
-
-
-LOSS_APP_LIMITED = Case(
-    name="up-loss-app-limited",
-    title="A probe ends on loss though the application limits the flow",
-    source="draft A.6; 5.5.10.2",
-    about=(
-        "As in up-app-limited-stays, and 1.2 s later the path loses 10 % of all packets. That "
-        "inflight_longterm is updated, as A.6 asks, contradicts the pseudocode of 5.5.10.2, which leaves it "
-        "as it is for application-limited samples; it is not judged."
-    ),
-    criteria=(
-        Criterion("before", "the flow is in ProbeBW_UP after 1.2 s (1)", low=1),
-        Criterion(
-            "rounds",
-            "rounds from the first loss to the end of the probe",
-            high=2,
-            unit="rounds",
-            source="ours: the threshold takes a few losses, of which there is one in ten packets",
-        ),
-        Criterion(
-            "down",
-            "the next phase is ProbeBW_DOWN, or Cruise (1)",
-            low=1,
-            source=(
-                "the draft: ProbeBW_DOWN, which ends with the same ACK if the flight is already below the "
-                "product"
-            ),
-        ),
-    ),
-    play=_loss_app_limited,
-    main="rounds",
-    seeds=(1, 2, 3),
-)
 
 
 def _probe_rtt_is_near(stage: Stage) -> bool:
@@ -146,7 +114,29 @@ def _until_probe_loses(stage: Stage) -> Look:
     return stage.until(lambda look: look.lost > probe.lost, 10, "a loss in a probe")
 
 
-def _loss(lab: Lab) -> Measured:
+@Case.of(
+    """
+    bounded [yes]: an earlier probe lost data
+    before [yes]: the probe lasts until a loss is known
+    rounds [at most 1 rounds]: rounds from the first loss to the end of the probe
+        the draft's 'immediately', once more than 2 % are lost
+    window [0.6 to 0.97]: window after the probe, in windows before
+        the draft: what was in flight when the lost data was sent, which is less than the window, and at least
+        Beta of 0.7 of the BDP; ours: a tenth and a few percent for whole segments
+    down [yes]: the next phase is ProbeBW_DOWN
+    """,
+    source="draft A.21; 5.5.10.2",
+    main="window",
+    seeds=(1, 2, 3),
+    failed_by={"bbr1": "5.5.10.2: BBRv1 has no long-term bound; its window follows what recovery delivers"},
+)
+def up_loss(lab: Lab) -> Measured:
+    """Loss ends a probe and lowers the long-term bound.
+
+    50 Mbit/s, 40 ms. A probe overflows a buffer of 0.2 BDP, which sets inflight_longterm. The buffer grows to
+    4 BDP. The next probe stops at the bound, for caution; when the one after it begins, 10 % of the packets
+    are lost. Probes that ProbeRTT cuts short do not count, and when it is near, all is done again.
+    """
     stage = lab.stage(mbps=50, bdps=0.2, name="a probe that loses")
     while True:
         # A probe overflows a buffer of a fifth of the BDP: from then on there is a long-term bound.
@@ -175,48 +165,26 @@ def _loss(lab: Lab) -> Measured:
     }
 
 
-LOSS = Case(
-    name="up-loss",
-    title="Loss ends a probe and lowers the long-term bound",
-    source="draft A.21; 5.5.10.2",
-    about=(
-        "50 Mbit/s, 40 ms. A probe overflows a buffer of 0.2 BDP, which sets inflight_longterm. The "
-        "buffer grows to 4 BDP. The "
-        "next probe stops at the bound, for caution; when the one after it begins, 10 % of the "
-        "packets are lost. Probes that ProbeRTT cuts short do not count, "
-        "and when it is near, all is done again."
-    ),
-    criteria=(
-        Criterion("bounded", "an earlier probe lost data (1)", low=1),
-        Criterion("before", "the probe lasts until a loss is known (1)", low=1),
-        Criterion(
-            "rounds",
-            "rounds from the first loss to the end of the probe",
-            high=1,
-            unit="rounds",
-            source="the draft's 'immediately', once more than 2 % are lost",
-        ),
-        Criterion(
-            "window",
-            "window after the probe, in windows before",
-            low=0.6,
-            high=0.97,
-            source=(
-                "the draft: what was in flight when the lost data was sent, which is less than the "
-                "window, and at least Beta of "
-                "0.7 of the BDP; ours: a tenth and a few percent for whole segments"
-            ),
-        ),
-        Criterion("down", "the next phase is ProbeBW_DOWN (1)", low=1),
-    ),
-    play=_loss,
-    main="window",
-    seeds=(1, 2, 3),
-    failed_by={"bbr1": "5.5.10.2: BBRv1 has no long-term bound; its window follows what recovery delivers"},
+@Case.of(
+    """
+    idle [at most 0.5]: least flight in the pause, in BDP
+        ours: the pause leaves a trace
+    estimate [at most 1 %]: the estimate falls by
+        ours: of the draft's 'does not update'
+    up [yes]: ProbeBW_UP follows
+    resumes [at least 0.9]: share of the rate that is used a second later
+        ours
+    """,
+    source="draft A.22; 5.3.3.3",
+    main="estimate",
+    failed_by={"bbr1": "5.3.3.3: BBRv1 has no ProbeBW_REFILL"},
 )
+def refill_app_limited(lab: Lab) -> Measured:
+    """An application that pauses in ProbeBW_REFILL does not lower the estimate.
 
-
-def _refill(lab: Lab) -> Measured:
+    Two flows on 20 Mbit/s and 40 ms: the first shows when ProbeBW_REFILL begins; the data of the second ends
+    there, and goes on a round trip after its last segment arrived.
+    """
     # What the flow has delivered when ProbeBW_REFILL begins, so that another ends its data just there.
     first = lab.stage(name="the probe's time")
     begins = first.until_in(REFILL)
@@ -240,31 +208,4 @@ def _refill(lab: Lab) -> Measured:
     }
 
 
-REFILL_CASE = Case(
-    name="refill-app-limited",
-    title="An application that pauses in ProbeBW_REFILL does not lower the estimate",
-    source="draft A.22; 5.3.3.3",
-    about=(
-        "Two flows on 20 Mbit/s and 40 ms: the first shows when ProbeBW_REFILL begins; the data of the "
-        "second ends there, and goes on a round trip after its last segment arrived."
-    ),
-    criteria=(
-        Criterion(
-            "idle", "least flight in the pause, in BDP", high=0.5, source="ours: the pause leaves a trace"
-        ),
-        Criterion(
-            "estimate",
-            "the estimate falls by",
-            high=1,
-            unit="%",
-            source="ours: of the draft's 'does not update'",
-        ),
-        Criterion("up", "ProbeBW_UP follows (1)", low=1),
-        Criterion("resumes", "share of the rate that is used a second later", low=0.9, source="ours"),
-    ),
-    play=_refill,
-    main="estimate",
-    failed_by={"bbr1": "5.3.3.3: BBRv1 has no ProbeBW_REFILL"},
-)
-
-CASES = (PLATEAU, APP_LIMITED, LOSS_APP_LIMITED, LOSS, REFILL_CASE)
+CASES = (up_plateau, up_app_limited_stays, up_loss_app_limited, up_loss, refill_app_limited)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from statistics import median
 
-from fullpipe.conformance.case import Case, Criterion, Measured
+from fullpipe.conformance.case import Case, Measured
 from fullpipe.conformance.stage import CRUISE, DOWN, PROBE_RTT, REFILL, UP, Lab, Look, Stage
 
 
@@ -24,7 +24,23 @@ def _between_probes(stage: Stage) -> list[Sequence[Look]]:
     return found
 
 
-def _holds(lab: Lab) -> Measured:
+@Case.of(
+    """
+    rounds [58 to 66 rounds]: longest time between probes
+        the draft's 62 or 63; ours: four
+    fall [at most 1 %]: the estimate falls in that time by
+        ours: the pacing margin
+    """,
+    source="draft 5.5.6; noq 1.4.0, picoquic, s2n-quic#1698",
+    main="fall",
+    failed_by={"bbr1": "5.3.3: BBRv1 probes every eight round trips"},
+)
+def cruise_holds(lab: Lab) -> Measured:
+    """The estimate does not decay between probes.
+
+    50 Mbit/s and 20 ms for 35 s. From the end of each probe to the next, no data shows less bandwidth than
+    there is.
+    """
     stage = lab.stage(mbps=50, ms=20, lasts_s=40, name="BDP of 83 segments")
     stage.run(35)
     rests = _between_probes(stage)
@@ -38,34 +54,21 @@ def _holds(lab: Lab) -> Measured:
     }
 
 
-HOLDS = Case(
-    name="cruise-holds",
-    title="The estimate does not decay between probes",
-    source="draft 5.5.6; noq 1.4.0, picoquic, s2n-quic#1698",
-    about=(
-        "50 Mbit/s and 20 ms for 35 s. From the end of each probe to the next, no data shows less bandwidth "
-        "than there is."
-    ),
-    criteria=(
-        Criterion(
-            "rounds",
-            "longest time between probes",
-            low=58,
-            high=66,
-            unit="rounds",
-            source="the draft's 62 or 63; ours: four",
-        ),
-        Criterion(
-            "fall", "the estimate falls in that time by", high=1, unit="%", source="ours: the pacing margin"
-        ),
-    ),
-    play=_holds,
-    main="fall",
+@Case.of(
+    """
+    cycle [14 to 25 rounds]: median rounds from probe to probe
+        ours: 17, of which the random first and rounding take up to 3, and up to 8 in which the probe itself
+        passes
+    """,
+    source="draft 5.3.3.8.2; quinn#2481 compares bytes",
     failed_by={"bbr1": "5.3.3: BBRv1 probes every eight round trips"},
 )
+def reno_coexistence_rounds(lab: Lab) -> Measured:
+    """The time to the next probe is Reno's, in packets.
 
-
-def _reno(lab: Lab) -> Measured:
+    10 Mbit/s and 20 ms, a BDP of 17 packets, for 30 s: Reno would probe every 17 rounds, long before 2 s have
+    passed.
+    """
     stage = lab.stage(mbps=10, ms=20, lasts_s=40, name="BDP of 17 segments")
     stage.run(30)
     starts = [stay[0] for stay in stage.stretches(UP)]
@@ -79,37 +82,23 @@ def _reno(lab: Lab) -> Measured:
     return {"cycle": float(median(cycles)) if cycles else None}
 
 
-RENO = Case(
-    name="reno-coexistence-rounds",
-    title="The time to the next probe is Reno's, in packets",
-    source="draft 5.3.3.8.2; quinn#2481 compares bytes",
-    about=(
-        "10 Mbit/s and 20 ms, a BDP of 17 packets, for 30 s: Reno would probe every 17 rounds, long before 2 "
-        "s have passed."
-    ),
-    criteria=(
-        Criterion(
-            "cycle",
-            "median rounds from probe to probe",
-            low=14,
-            high=25,
-            unit="rounds",
-            source=(
-                "ours: 17, of which the random first and rounding take up to 3, and up to 8 in which the "
-                "probe itself passes"
-            ),
-        ),
-    ),
-    play=_reno,
-    failed_by={"bbr1": "5.3.3: BBRv1 probes every eight round trips"},
+@Case.of(
+    """
+    count [at least 5]: cruises that were followed by ProbeBW_REFILL
+        ours
+    share [0.8 to 0.9]: median window of cruises, in windows after it
+        the draft's 0.85; ours: 0.05
+    """,
+    source="draft 5.3.3.2, 5.6.4.7; tquic 1.6.0 leaves 85 %",
+    main="share",
+    failed_by={"bbr1": "5.3.3.2: BBRv1 has no headroom"},
 )
+def cruise_headroom(lab: Lab) -> Measured:
+    """Cruise leaves 15 % of the long-term bound to others.
 
-_BOUNDED = (
-    "50 Mbit/s, 40 ms, 0.2 BDP of buffer, which probes overflow, so that there is a long-term bound; 60 s."
-)
-
-
-def _headroom(lab: Lab) -> Measured:
+    50 Mbit/s, 40 ms, 0.2 BDP of buffer, which probes overflow, so that there is a long-term bound; 60 s. The
+    window of each cruise is compared with that of the ProbeBW_REFILL after it.
+    """
     stage = lab.stage(mbps=50, bdps=0.2, lasts_s=70, name="0.2 BDP of buffer")
     stage.run(60)
     shares = []
@@ -123,28 +112,21 @@ def _headroom(lab: Lab) -> Measured:
     return {"share": median(shares) if shares else None, "count": float(len(shares))}
 
 
-HEADROOM = Case(
-    name="cruise-headroom",
-    title="Cruise leaves 15 % of the long-term bound to others",
-    source="draft 5.3.3.2, 5.6.4.7; tquic 1.6.0 leaves 85 %",
-    about=f"{_BOUNDED} The window of each cruise is compared with that of the ProbeBW_REFILL after it.",
-    criteria=(
-        Criterion("count", "cruises that were followed by ProbeBW_REFILL", low=5, source="ours"),
-        Criterion(
-            "share",
-            "median window of cruises, in windows after it",
-            low=0.8,
-            high=0.9,
-            source="the draft's 0.85; ours: 0.05",
-        ),
-    ),
-    play=_headroom,
-    main="share",
-    failed_by={"bbr1": "5.3.3.2: BBRv1 has no headroom"},
+@Case.of(
+    """
+    count [at least 3]: precautionary probes
+        ours: a probe every three seconds loses, or is one
+    """,
+    source="draft 5.3.3.9 (IsTimeToGoDown), 5.3.3.6; noq 1.4.0 has none",
+    seeds=(1, 2, 3),
+    failed_by={"bbr1": "5.3.3.6: BBRv1 has no long-term bound"},
 )
+def precautionary_probe(lab: Lab) -> Measured:
+    """After a probe that lost, the next stops at the bound and tries again at once.
 
-
-def _cautious(lab: Lab) -> Measured:
+    50 Mbit/s, 40 ms, 0.2 BDP of buffer, which probes overflow, so that there is a long-term bound; 60 s.
+    Counted are probes that are followed by ProbeBW_REFILL within four rounds, with 2 % of loss at most.
+    """
     stage = lab.stage(mbps=50, bdps=0.2, lasts_s=70, name="0.2 BDP of buffer")
     stage.run(60)
     count = 0
@@ -156,60 +138,40 @@ def _cautious(lab: Lab) -> Measured:
     return {"count": float(count)}
 
 
-CAUTIOUS = Case(
-    name="precautionary-probe",
-    title="After a probe that lost, the next stops at the bound and tries again at once",
-    source="draft 5.3.3.9 (IsTimeToGoDown), 5.3.3.6; noq 1.4.0 has none",
-    about=(
-        f"{_BOUNDED} Counted are probes that are followed by ProbeBW_REFILL within four rounds, with 2 % of "
-        "loss at most."
-    ),
-    criteria=(
-        Criterion(
-            "count",
-            "precautionary probes",
-            low=3,
-            source="ours: a probe every three seconds loses, or is one",
-        ),
-    ),
-    play=_cautious,
+@Case.of(
+    """
+    window [at least 0.65]: least window in ProbeBW_REFILL, in BDP
+        the draft's Beta of 0.7 of a BDP, once; twice would be 0.49; ours: 0.05 for whole segments
+    """,
+    source="draft 5.5.10.2",
     seeds=(1, 2, 3),
-    failed_by={"bbr1": "5.3.3.6: BBRv1 has no long-term bound"},
+    failed_by={"bbr1": "5.3.3.3: BBRv1 has no ProbeBW_REFILL"},
 )
+def one_reaction_a_probe(lab: Lab) -> Measured:
+    """A probe lowers the long-term bound once.
 
-
-def _once(lab: Lab) -> Measured:
+    50 Mbit/s, 40 ms, 0.2 BDP of buffer, which probes overflow, so that there is a long-term bound; 60 s. In
+    ProbeBW_REFILL short-term bounds do not hold, so that the window shows the long-term bound.
+    """
     stage = lab.stage(mbps=50, bdps=0.2, lasts_s=70, name="0.2 BDP of buffer")
     stage.run(60)
     windows = [max(look.cwnd for look in stay) for stay in stage.stretches(REFILL) if stay[0].lost > 0]
     return {"window": min(windows) / stage.bdp if windows else None}
 
 
-ONCE = Case(
-    name="one-reaction-a-probe",
-    title="A probe lowers the long-term bound once",
-    source="draft 5.5.10.2",
-    about=(
-        f"{_BOUNDED} In ProbeBW_REFILL short-term bounds do not hold, so that the window shows the long-term "
-        "bound."
-    ),
-    criteria=(
-        Criterion(
-            "window",
-            "least window in ProbeBW_REFILL, in BDP",
-            low=0.65,
-            source=(
-                "the draft's Beta of 0.7 of a BDP, once; twice would be 0.49; ours: 0.05 for whole segments"
-            ),
-        ),
-    ),
-    play=_once,
-    seeds=(1, 2, 3),
-    failed_by={"bbr1": "5.3.3.3: BBRv1 has no ProbeBW_REFILL"},
+@Case.of(
+    """
+    rate [at least 0.9]: share of the rate that is used
+        ours: ProbeRTT halves the window for 250 of 5000 ms; a recovery leaves Beta
+    """,
+    source="draft 1; noq 1.4.0",
+    phases=False,
 )
+def clean_path(lab: Lab) -> Measured:
+    """One flow uses a path that nothing disturbs.
 
-
-def _clean(lab: Lab) -> Measured:
+    50 Mbit/s, 50 ms and 1 BDP of buffer, from 10 to 60 s.
+    """
     stage = lab.stage(mbps=50, ms=50, bdps=1, lasts_s=70, name="1 BDP of buffer, no loss")
     stage.run(10)
     first = stage.now
@@ -217,21 +179,11 @@ def _clean(lab: Lab) -> Measured:
     return {"rate": (stage.rate_between(first, stage.now) or 0) / stage.payload_bps}
 
 
-CLEAN = Case(
-    name="clean-path",
-    title="One flow uses a path that nothing disturbs",
-    source="draft 1; noq 1.4.0",
-    about="50 Mbit/s, 50 ms and 1 BDP of buffer, from 10 to 60 s.",
-    criteria=(
-        Criterion(
-            "rate",
-            "share of the rate that is used",
-            low=0.9,
-            source="ours: ProbeRTT halves the window for 250 of 5000 ms; a recovery leaves Beta",
-        ),
-    ),
-    play=_clean,
-    phases=False,
+CASES = (
+    cruise_holds,
+    reno_coexistence_rounds,
+    cruise_headroom,
+    precautionary_probe,
+    one_reaction_a_probe,
+    clean_path,
 )
-
-CASES = (HOLDS, RENO, HEADROOM, CAUTIOUS, ONCE, CLEAN)

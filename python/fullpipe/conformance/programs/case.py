@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from fullpipe.conformance.case import Case
 from fullpipe.conformance.programs import competitor
@@ -69,6 +69,8 @@ class Course:
 @dataclass(frozen=True)
 class OutsideCase(Case):
     """One case. `play` measures on a `Seen`: the record of a run of the course."""
+
+    prefix: ClassVar[str] = "outside."
 
     course: Course | None = None
     # Whose congestion control it is about.

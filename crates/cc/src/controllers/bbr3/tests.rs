@@ -1,6 +1,8 @@
 //! Each state, its entry and its exits, and the mistakes of other implementations, by events made by hand.
 
 extern crate std;
+mod requirements;
+
 use super::*;
 use crate::testing::{CONFIG, Flow};
 use fullpipe_units::Time;
@@ -8,16 +10,16 @@ use std::format;
 use std::string::String;
 use std::vec::Vec;
 
-pub(super) const MSS: u64 = CONFIG.mss as u64;
+const MSS: u64 = CONFIG.mss as u64;
 /// 100 segments in the 100 ms of [`Flow`]'s RTT.
-pub(super) const BW: u64 = 100 * MSS * 10;
+const BW: u64 = 100 * MSS * 10;
 
-pub(super) fn segments(count: u64) -> u64 {
+fn segments(count: u64) -> u64 {
     count * MSS
 }
 
 /// A flow in `state` that believes in 100 segments in 100 ms, with 150 in flight and a window of 200.
-pub(super) fn at(state: State) -> (Flow, Bbr3) {
+fn at(state: State) -> (Flow, Bbr3) {
     let mut flow = Flow::new();
     flow.connection.in_flight = 150;
     flow.connection.delivered = 1_000;
@@ -35,7 +37,7 @@ pub(super) fn at(state: State) -> (Flow, Bbr3) {
 }
 
 /// An ACK of one segment at the believed rate; each begins a round.
-pub(super) fn ack(flow: &mut Flow) -> Ack {
+fn ack(flow: &mut Flow) -> Ack {
     let mut ack = flow.ack(1);
     ack.sample.delivered = Some(100);
     ack.sample.tx_in_flight = 100;
@@ -43,7 +45,7 @@ pub(super) fn ack(flow: &mut Flow) -> Ack {
     ack
 }
 
-pub(super) fn lost(flow: &mut Flow, segments: u32, tx_in_flight: u32) -> Lost {
+fn lost(flow: &mut Flow, segments: u32, tx_in_flight: u32) -> Lost {
     let tx_lost = flow.connection.lost;
     flow.connection.lost += segments as u64;
     Lost {
@@ -59,7 +61,7 @@ pub(super) fn lost(flow: &mut Flow, segments: u32, tx_in_flight: u32) -> Lost {
     }
 }
 
-pub(super) fn undo(flow: &Flow) -> Undo {
+fn undo(flow: &Flow) -> Undo {
     Undo { connection: flow.connection }
 }
 

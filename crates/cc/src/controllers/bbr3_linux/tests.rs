@@ -2,6 +2,8 @@
 //! C code (docs/differential.md).
 
 extern crate std;
+mod differences;
+
 use super::*;
 use crate::testing::{CONFIG, Flow};
 use std::format;

@@ -1,4 +1,4 @@
-//! The engine without a browser: `speed CASES` reads cases as `lab/bench/cases.ts` has them (JSON on stdin), carries out each the
+//! The engine without a browser: it reads cases as `lab/bench/cases.ts` has them (JSON on stdin), carries out each the
 //! given number of times, and prints the best time of each in milliseconds as JSON.
 
 use std::io::Read;

@@ -1,8 +1,8 @@
-//! What the functions of the draft's pseudocode assign, one by one and in the draft's order. Situations are in `tests`; the
+//! What the functions of the draft's pseudocode assign, one by one and in the draft's order. Situations are in the file above; the
 //! parts that have files of their own are tested there, too.
 
-use super::tests::{BW, MSS, ack, at, lost, segments, undo};
-use super::*;
+use super::{BW, MSS, ack, at, lost, segments, undo};
+use crate::controllers::bbr3::*;
 use crate::testing::{CONFIG, Flow};
 use fullpipe_units::Time;
 
