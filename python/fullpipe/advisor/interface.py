@@ -10,7 +10,7 @@ from fullpipe import files
 from fullpipe.advisor import advice, map, question
 from fullpipe.advisor.advice import Advice, Beginner, Watcher
 from fullpipe.advisor.map import SEEDS, STEPS, DecisionMap
-from fullpipe.advisor.question import QUANTITIES, Question, Range
+from fullpipe.advisor.question import QUANTITIES, Question
 from fullpipe.errors import mistake, stated
 from fullpipe.runs.engines import Engine
 from fullpipe.runs.memory import Memory
@@ -18,7 +18,7 @@ from fullpipe.runs.store import Store
 from fullpipe.runs.sweep import Progress
 from fullpipe.runs.worlds import registry
 from fullpipe.scenario.path import NAMES, OPTIONS
-from fullpipe.scenario.path_fields import Amount
+from fullpipe.scenario.path_fields import Amount, Range
 from fullpipe.text import joined
 
 # A value with its unit; what is not known exactly is a range: "20..80 ms", or its two ends.

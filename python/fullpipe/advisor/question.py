@@ -266,7 +266,7 @@ def _rate_bps(link: Mapping[str, Any]) -> float:
     """The rate of a bottleneck; of a delivery trace, the mean: an opportunity is 1500 bytes."""
     if "opportunities_ms" in link:
         times_ms = link["opportunities_ms"]
-        return len(times_ms) * 1500 * 8e3 / times_ms[-1]
+        return float(len(times_ms) * 1500 * 8e3 / times_ms[-1])
     rate_bps = link["rate_bps"]
     return float(rate_bps["initial"] if isinstance(rate_bps, Mapping) else rate_bps)
 
