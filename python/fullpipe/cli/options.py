@@ -44,10 +44,6 @@ def path_text(given: str) -> str:
     return expanded
 
 
-# What is assumed where no buffer is given.
-BUFFER = "1 bdp, at least 10 packets"
-
-
 def complete_queues(incomplete: str) -> list[str]:
     """Names of queue disciplines for a shell's completion."""
     import json
@@ -56,17 +52,6 @@ def complete_queues(incomplete: str) -> list[str]:
 
     names = [str(one["name"]) for one in json.loads(_native.queues())]
     return [name for name in names if name.startswith(incomplete)]
-
-
-Queue = Annotated[
-    str | None,
-    typer.Option(
-        help="Discipline of that queue; see `fullpipe queues`.",
-        show_default="fifo",
-        autocompletion=complete_queues,
-    ),
-]
-Loss = Annotated[str | None, typer.Option(help="Random loss, e.g. '0.1 %'.", show_default="none")]
 
 
 def path_options(
