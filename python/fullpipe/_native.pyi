@@ -38,6 +38,7 @@ __all__ = [
     "laws",
     "line_of",
     "path_facts",
+    "path_options",
     "qdisc_doctor",
     "qdisc_refuses",
     "qdisc_run",
