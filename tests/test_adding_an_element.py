@@ -33,12 +33,24 @@ fn a_flow_loses_packets_at_handovers() {
     };
     assert!(lost(SCENARIO) > 10);
     assert_eq!(lost(&SCENARIO.replace("50 ms", "0 ms")), 0);
+    let (before, _) = SCENARIO.split_once("after").unwrap();
+    let key = format!("{before} handover = \"1 s, 50 ms\" }}");
+    assert_eq!(lost(&key), lost(SCENARIO));
 }
 
 #[test]
 fn a_handover_that_never_ends_is_refused() {
     let error = resolve(&SCENARIO.replace("50 ms", "2 s"), Format::Toml, None).unwrap_err();
-    assert!(error.to_string().contains("every_ns"), "{error}");
+    assert!(error.to_string().contains("longer than away"), "{error}");
+}
+"""
+
+TABLE = """
+#[test]
+fn schema_and_options_know_it() {
+    let options = fullpipe_scenario::path_options();
+    let known = options.as_array().unwrap().iter().any(|one| one["name"] == "handover");
+    assert!(known && fullpipe_scenario::schema().matches("handover").count() >= 3);
 }
 """
 
@@ -70,9 +82,29 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+GENERATED = "python/fullpipe/scenario/path_fields.py"
+
+
 def test_three_files_are_enough() -> None:
-    files = [file for file, _, _ in STEPS]
-    assert len(set(files)) == len(files) == 3
+    files = {file for file, _, _ in STEPS} | {GENERATED}
+    assert len(files) == 3
+    assert GENERATED in (ROOT / "crates" / "path" / "README.md").read_text(encoding="utf-8")
+
+
+def test_schema_and_options_know_the_added_element(tree: Path) -> None:
+    (tree / "crates" / "scenario" / "tests" / "handover.rs").write_text(TABLE, encoding="utf-8")
+    printed = cargo(tree, "test", "--offline", "--locked", "-p", "fullpipe-scenario", "--test", "handover")
+    assert "1 passed; 0 failed" in printed, printed
+
+
+def test_the_generated_arguments_are_those_of_the_table() -> None:
+    from fullpipe.scenario import path, path_fields
+
+    namespace: dict[str, object] = {}
+    exec(path.generated(), namespace)
+    for name in ("PathFields", "PathValues"):
+        made = namespace[name].__annotations__  # type: ignore[attr-defined]
+        assert list(made) == list(getattr(path_fields, name).__annotations__) == list(path.NAMES)
 
 
 def test_the_added_element_does_what_it_should(tree: Path) -> None:

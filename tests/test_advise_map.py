@@ -43,7 +43,7 @@ def ranked(**scores: float) -> ranking.Ranking:
 
 
 def numbers(rate_mbps: float, rtt_ms: float, buffer_kb: float = 100) -> Numbers:
-    return Numbers(rate_mbps * 1e6, rtt_ms, buffer_kb * 1e3, 0.0, 0.0)
+    return Numbers(rate_mbps * 1e6, rtt_ms, buffer_kb * 1e3, 0.0, {"jitter": 0.0})
 
 
 GRID = [numbers(rate, rtt) for rate in (1, 2, 5, 10, 20, 50, 100) for rtt in (5, 10, 20, 50, 100, 200)]

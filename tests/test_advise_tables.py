@@ -19,8 +19,9 @@ from hypothesis import strategies as some
 import fullpipe as fp
 from fullpipe._native import ScenarioError
 from fullpipe.advisor import many, many_page, map, sources
-from fullpipe.advisor.question import Range, parsed
+from fullpipe.advisor.question import parsed
 from fullpipe.advisor.sources import ss, table
+from fullpipe.scenario.path_fields import Range
 
 OURS = ("cubic", "bbr1")
 

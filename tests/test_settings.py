@@ -57,12 +57,14 @@ VALUES: dict[str, list[Any]] = {
     "name": ["mine"],
     "pacing": [True],
     "pause": ["70 ms"],
+    "policer": ["700 kbit/s, 40 KB"],
     "probability": ["2 %"],
     "queue": ["codel", "codel:ecn=off", "fq_codel", "pie:ecn=on", "red", "step", "dualpi2"],
     "rate": ["700 kbit/s"],
     "rates": [["1 Mbit/s", "3 Mbit/s"]],
     "record.flows": [False],
     "record.series": [False],
+    "reorder": ["2 %, 8 ms"],
     "reordering": [20],
     "reorders": [True],
     "review": ["5 ms"],
@@ -122,7 +124,9 @@ OF_ACKS_VALUES = {
     "burst": ["3 KB"],
     "deliveries": ["slow.trace"],
     "loss": ["20 %"],
+    "policer": ["90 kbit/s, 1500 B"],
     "probability": ["20 %"],
+    "reorder": ["20 %, 8 ms"],
 }
 
 # What a new item of a list needs, by the table or the kind of element that has the list.

@@ -38,6 +38,7 @@ __all__ = [
     "laws",
     "line_of",
     "path_facts",
+    "path_options",
     "qdisc_doctor",
     "qdisc_refuses",
     "qdisc_run",
@@ -488,6 +489,9 @@ class Simulation:
 def version() -> str: ...
 def build(world: str) -> str:
     """What decides the runs of "sim" or "kernel": a fingerprint of the sources of that world."""
+
+def path_options() -> str:
+    """The keys of a path that are options and arguments, as JSON: `Option` in scenario/path.py."""
 
 def schema() -> str:
     """JSON Schema of a scenario document."""

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, Unpack
 
 import fullpipe._native as _native
 from fullpipe.agreement.agreement import Agreement
@@ -23,8 +23,9 @@ from fullpipe.runs.worlds.logs import LIMIT, SNAPLEN, Logs
 from fullpipe.runs.worlds.world import World, refusal
 from fullpipe.scenario import scenario
 from fullpipe.scenario.controllers import Chosen
+from fullpipe.scenario.path_fields import Amount, PathFields
 from fullpipe.scenario.programs import Program
-from fullpipe.scenario.scenario import Amount, Scenario
+from fullpipe.scenario.scenario import Scenario
 
 # How often an untrustworthy run is tried in all.
 ATTEMPTS = sweep.ATTEMPTS
@@ -45,11 +46,6 @@ LogBeginner: TypeAlias = Callable[[float], None]
 def compare(
     controllers: Chosen | Program | Sequence[Chosen | Program],
     *,
-    rate: Amount,
-    rtt: Amount,
-    buffer: Amount | None = None,
-    queue: str | None = None,
-    loss: Amount | None = None,
     duration: Amount | None = None,
     flows: int = 1,
     ecn: bool = False,
@@ -64,11 +60,14 @@ def compare(
     watch: Watcher | None = None,
     begin: Beginner | None = None,
     begin_logs: LogBeginner | None = None,
+    **path: Unpack[PathFields],
 ) -> Results:
     """Puts each controller alone on one path and measures it.
 
-    Sizes are strings with units: `rate="100 Mbit/s"`, `rtt="40 ms"`, `buffer="1 bdp"` or `"100 KB"`,
-    `loss="0.1 %"`, `duration="20 s"`. Without `buffer`, the queue holds one bandwidth-delay product, but at
+    The path is given by its keys (`PathFields`): `rate` or `deliveries`, `rtt`, and what else it has, such as
+    `jitter="2 ms"` or `reorder="1 %, 5 ms"`. Sizes are strings with units: `rate="100 Mbit/s"`,
+    `rtt="40 ms"`, `buffer="1 bdp"` or `"100 KB"`, `loss="0.1 %"`, `duration="20 s"`. Without `buffer`, the
+    queue holds one bandwidth-delay product, but at
     least 10 packets. `queue` is its discipline: `"fifo"` by default; `queues()` lists them. With `ecn`,
     connections negotiate ECN, as those of
     controllers that need it always do. A controller may carry parameters: `"bbr1:probe_gain=1.5"`. It may
@@ -86,17 +85,7 @@ def compare(
 
     Raises `ScenarioError` for an invalid scenario and `WorldError` for a world that cannot run it.
     """
-    what = scenario.comparison(
-        controllers,
-        rate=rate,
-        rtt=rtt,
-        buffer=buffer,
-        queue=queue,
-        loss=loss,
-        duration=duration,
-        flows=flows,
-        ecn=ecn,
-    )
+    what = scenario.comparison(controllers, duration=duration, flows=flows, ecn=ecn, **path)
     try:
         runs, notes = execute(
             what,

@@ -21,7 +21,8 @@ from fullpipe.api import Runnable, load
 from fullpipe.errors import mistake
 from fullpipe.measures.run import Run
 from fullpipe.runs.worlds import sim
-from fullpipe.scenario.scenario import Alternative, Amount
+from fullpipe.scenario.path_fields import Amount
+from fullpipe.scenario.scenario import Alternative
 
 _DEFAULT_DURATION = "20 s"
 

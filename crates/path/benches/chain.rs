@@ -2,6 +2,7 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use fullpipe_path::config::{ElementConfig, Probability, QueueConfig, Schedule};
+use fullpipe_path::elements::jitter;
 use fullpipe_path::{Chain, Packet};
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 use std::hint::black_box;
@@ -28,7 +29,8 @@ fn loss() -> ElementConfig {
 fn chains() -> Vec<(&'static str, Vec<ElementConfig>, Vec<Duration>)> {
     let millis = |count: u64| (0..count).map(Duration::from_millis).collect();
     let change = vec![(Time::from_nanos(1), Rate::from_bits_per_sec(99_999_999))];
-    let jitter = |reorder| ElementConfig::Jitter { amplitude_ns: Duration::from_millis(1), reorder };
+    let jitter =
+        |reorder| ElementConfig::Jitter(jitter::Config { amplitude_ns: Duration::from_millis(1), reorder });
     let trace = ElementConfig::DeliveryTrace {
         name: "trace".into(),
         opportunities_ms: Arc::new((0..96_000).map(|number| number / 8).collect()),

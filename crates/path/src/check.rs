@@ -99,6 +99,7 @@ mod tests {
     use crate::chain::Chain;
     use crate::config::AdmissionUnit;
     use crate::config::{DisciplineConfig, ElementConfig};
+    use crate::elements::{aggregate, duplicate, policer};
     use fullpipe_units::Time;
     use std::sync::Arc;
 
@@ -128,11 +129,13 @@ mod tests {
         let back = Schedule { initial: rate, changes: vec![(t(2), rate), (t(2), rate)] };
         let no_bytes = QueueConfig::drop_tail(Bytes::ZERO, None);
         let no_packets = QueueConfig::drop_tail(Bytes::new(1), Some(0));
-        let burst = |rate_bps, burst_bytes| ElementConfig::Policer {
-            name: "p".into(),
-            rate_bps,
-            burst_bytes,
-            unit: AdmissionUnit::Segment,
+        let burst = |rate_bps, burst_bytes| {
+            ElementConfig::Policer(policer::Config {
+                name: "p".into(),
+                rate_bps,
+                burst_bytes,
+                unit: AdmissionUnit::Segment,
+            })
         };
         let one = Bytes::new(1);
         let codel = DisciplineConfig::by_name("codel").unwrap();
@@ -200,11 +203,11 @@ mod tests {
             ),
             (radio(vec![rate], 0), "(cellular): review_ns is 0 ns, expected an interval above 0"),
             (
-                ElementConfig::Aggregate { every_ns: Duration::ZERO, merge: false },
+                ElementConfig::Aggregate(aggregate::Config { every_ns: Duration::ZERO, merge: false }),
                 "(aggregate): every_ns is 0 ns, expected an interval above 0",
             ),
             (
-                ElementConfig::Duplicate { probability: probability("6442450944") },
+                ElementConfig::Duplicate(duplicate::Config { probability: probability("6442450944") }),
                 "(duplicate): probability is 1.5, expected a probability from 0 to 1",
             ),
         ];

@@ -110,6 +110,11 @@ impl AdmissionUnit {
     pub fn is_segment(&self) -> bool {
         *self == AdmissionUnit::Segment
     }
+
+    /// What follows the name of a loss in a text.
+    pub(crate) fn in_words(self) -> &'static str {
+        if self.is_segment() { "" } else { " of whole bursts" }
+    }
 }
 
 /// A queue: what fits into it, and its discipline. A packet is dropped when it does not fit under either limit.

@@ -1,41 +1,38 @@
 //! The closed set of elements: what each is called, what it has to know, how it is built, and what it does.
 //!
-//! An element is a file of its own in `elements/`, and its lines in this one. The compiler names each place that a new
-//! variant of [`ElementConfig`] and of [`Element`] needs; `README.md` of this crate shows the whole way.
+//! An element is a file of its own in `elements/`, which declares it, and its lines in this one; `README.md` of this crate shows
+//! the whole way. Six are written out here instead: they have a queue with words of its own, or a schedule, or other elements
+//! treat them in a way of their own.
 
-mod aggregate;
-mod bleach;
+pub mod aggregate;
+pub mod bleach;
 mod cellular;
 mod delay;
 pub(crate) mod delivery_trace;
-mod duplicate;
-mod ecn_blackhole;
-mod jitter;
+pub mod duplicate;
+pub mod ecn_blackhole;
+pub mod gilbert_elliott;
+pub mod jitter;
 pub(crate) mod link;
 mod loss;
-mod policer;
-mod reorder;
+pub mod policer;
+pub mod reorder;
 pub(crate) mod token_bucket;
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use self::aggregate::Aggregate;
-use self::bleach::Bleach;
 use self::cellular::Grants;
 use self::delay::Delay;
 use self::delivery_trace::Opportunities;
-use self::duplicate::Duplicate;
-use self::jitter::Jitter;
 use self::link::{ConstantRate, ScheduledRate};
-use self::loss::{GilbertElliott, Loss, State};
-use self::policer::Policer;
-use self::reorder::Reorder;
+use self::loss::Loss;
 use self::token_bucket::Tokens;
 use crate::change::Change;
 use crate::check::Check;
 use crate::config::{AdmissionUnit, Probability, QueueConfig, Schedule};
+use crate::element::{self, Declared, ElementInfo, Setup, Transit, Value};
 use crate::error::ConfigError;
 use crate::integral::{integral, opportunities_by};
 use crate::packet::{BurstFate, Fate, Moment, Packet};
@@ -52,132 +49,209 @@ fn is_zero(bytes: &u32) -> bool {
     *bytes == 0
 }
 
-/// One element of a path. Packets pass the elements of a direction in order.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum ElementConfig {
-    /// A link of (piecewise) constant rate behind a drop-tail queue.
-    Link {
-        /// Name in records and reports.
-        name: String,
-        /// Bits per second, headers from IP upwards counted.
-        rate_bps: Schedule<Rate>,
-        /// The queue in front of it.
-        queue: QueueConfig,
-    },
-    /// A link that follows a Mahimahi delivery trace: one opportunity of 1500 bytes at each listed millisecond; the
-    /// trace repeats after its last entry. Shared by reference count because traces can be long.
-    DeliveryTrace {
-        /// Name in records and reports.
-        name: String,
-        /// Times of the opportunities in whole milliseconds, not decreasing, the last above zero.
-        opportunities_ms: std::sync::Arc<Vec<u64>>,
-        /// The queue in front of it.
-        queue: QueueConfig,
-    },
-    /// A cellular radio whose rate follows the demand that it sees: from one of `rates_bps` to the next when a packet of
-    /// the last interval found more than `demand_ns` of work in front of it, and back when the link was mostly idle.
-    Cellular {
-        /// Name in records and reports.
-        name: String,
-        /// The rates that it grants, rising; the first is granted at the start.
-        rates_bps: Vec<Rate>,
-        /// From one review of the grant to the next; above zero.
-        review_ns: Duration,
-        /// The wait above which there is demand for more.
-        demand_ns: Duration,
-        /// The queue in front of it; packets count in full until they leave.
-        queue: QueueConfig,
-    },
-    /// Linux `tc-tbf`: packets wait for tokens; drop-tail in bytes.
-    TokenBucket {
-        /// Name in records and reports.
-        name: String,
-        /// Token rate.
-        rate_bps: Rate,
-        /// Bucket depth.
-        burst_bytes: Bytes,
-        /// What each packet is longer by on its interface: the header of its link layer, which tokens and the queue count
-        /// too ([`ETHERNET_HEADER_BYTES`]). Zero counts from IP upwards. Needs a drop-tail queue.
-        #[serde(default, skip_serializing_if = "is_zero")]
-        frame_bytes: u32,
-        /// The queue (`limit` of tc-tbf).
-        queue: QueueConfig,
-    },
-    /// A policer: packets that find no tokens are dropped; packets never wait.
-    Policer {
-        /// Name in records and reports.
-        name: String,
-        /// Token rate.
-        rate_bps: Rate,
-        /// Bucket depth; full at the start.
-        burst_bytes: Bytes,
-        /// What it lets pass or drops as one.
-        #[serde(default, skip_serializing_if = "AdmissionUnit::is_segment")]
-        unit: AdmissionUnit,
-    },
-    /// A one-way delay. A delay that shrinks does not reorder: a packet never leaves before its predecessor.
-    Delay {
-        /// The delay.
-        delay_ns: Schedule<Duration>,
-    },
-    /// Independent random loss.
-    Loss {
-        /// Probability a packet, or a burst.
-        probability: Schedule<Probability>,
-        /// What is lost as one.
-        #[serde(default, skip_serializing_if = "AdmissionUnit::is_segment")]
-        unit: AdmissionUnit,
-    },
-    /// Gilbert-Elliott loss: two states with their own loss probability.
-    GilbertElliott {
-        /// Probability of going from good to bad, a packet.
-        good_to_bad: Probability,
-        /// Probability of going from bad to good, a packet.
-        bad_to_good: Probability,
-        /// Loss probability in the good state.
-        loss_good: Probability,
-        /// Loss probability in the bad state.
-        loss_bad: Probability,
-        /// What is lost as one, and counts as one for changes of state.
-        #[serde(default, skip_serializing_if = "AdmissionUnit::is_segment")]
-        unit: AdmissionUnit,
-    },
-    /// Random extra delay, uniform in 0..=`amplitude_ns`.
-    Jitter {
-        /// The largest extra delay.
-        amplitude_ns: Duration,
-        /// Whether packets may overtake each other. If not, a packet waits for its predecessor.
-        reorder: bool,
-    },
-    /// Holds packets and releases all that have arrived at once: at multiples of an interval, shifted by a phase drawn
-    /// from the element's own random stream.
-    Aggregate {
-        /// From one release to the next; above zero.
-        every_ns: Duration,
-        /// Whether neighbours of one flow that are released together are a burst from then on, as after receive offload.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        merge: bool,
-    },
-    /// Delivers a packet twice with this probability.
-    Duplicate {
-        /// Probability a packet.
-        probability: Probability,
-    },
-    /// Holds back a packet by `delay_ns` with this probability, so that later ones overtake it.
-    Reorder {
-        /// Probability a packet.
-        probability: Probability,
-        /// How long it is held back.
-        delay_ns: Duration,
-    },
-    /// Clears the ECN field of a packet with this probability.
-    Bleach {
-        /// Probability a packet.
-        probability: Probability,
-    },
-    /// Drops ECN-capable packets.
-    EcnBlackhole {},
+/// Builds the set of elements from those that are written out and a line for each that is declared, `Type in module;`. The module
+/// has the type, which is a [`Transit`], and its `Config` by `element!`.
+macro_rules! elements {
+    (
+        { $($written:tt)* }
+        { $($built:tt)* }
+        $($Type:ident in $module:ident;)+
+    ) => {
+        /// The elements that are declared, in the order in which they should be listed.
+        pub const ELEMENTS: &[ElementInfo] = &[$($module::Config::INFO),+];
+
+        /// One element of a path. Packets pass the elements of a direction in order.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[serde(tag = "kind", rename_all = "snake_case")]
+        pub enum ElementConfig {
+            $($written)*
+            $(#[doc = concat!("What [`", stringify!($module), "`] declares.")] $Type($module::Config),)+
+        }
+
+        impl ElementConfig {
+            /// The declared element of this kind with these values, in the order of its descriptions.
+            ///
+            /// # Panics
+            /// If there is no such element, or they are not the values of its fields.
+            pub fn of(kind: &str, values: Vec<Value>) -> ElementConfig {
+                $(if $module::Config::INFO.kind == kind {
+                    return ElementConfig::$Type($module::Config::of(values.into_iter()));
+                })+
+                panic!("no element {kind} is declared")
+            }
+
+            /// Its configuration, if it is declared.
+            pub fn declared(&self) -> Option<&dyn Declared> {
+                match self {
+                    $(ElementConfig::$Type(config) => Some(config),)+
+                    _ => None,
+                }
+            }
+
+            /// Whether packets may leave it later than they arrive.
+            fn takes_time(&self) -> bool {
+                match self {
+                    $(ElementConfig::$Type(_) => $module::$Type::TAKES_TIME,)+
+                    ElementConfig::Loss { .. } => false,
+                    _ => true,
+                }
+            }
+
+            fn build(&self, setup: Setup) -> Element {
+                match self {
+                    $(ElementConfig::$Type(config) => Element::$Type(Transit::new(config, setup)),)+
+                    _ => unreachable!("{self:?} is not declared"),
+                }
+            }
+        }
+
+        /// One element of a path: a transit function from arrival to departure.
+        #[derive(Debug)]
+        pub(crate) enum Element {
+            $($built)*
+            $($Type($module::$Type),)+
+        }
+
+        impl Element {
+            /// The less common elements, separate from the common ones.
+            #[inline(never)]
+            fn admit_to_others(&mut self, moment: Moment, packet: &Packet) -> Fate {
+                match self {
+                    Element::Link(_) | Element::Delay(_) | Element::Loss(_) => unreachable!("see `admit`"),
+                    Element::ScheduledLink(queue) => queue.admit(moment, packet),
+                    Element::DeliveryTrace(queue) => queue.admit(moment, packet),
+                    Element::Cellular(queue) => queue.admit(moment, packet),
+                    Element::TokenBucket(queue) => queue.admit(moment, packet),
+                    $(Element::$Type(element) => Transit::admit(element, moment, packet),)+
+                }
+            }
+
+            fn admit_burst_to_others(&mut self, moment: Moment, burst: &[Packet]) -> BurstFate {
+                match self {
+                    $(Element::$Type(element) => Transit::admit_burst(element, moment, burst),)+
+                    _ => unreachable!("{self:?} takes single packets"),
+                }
+            }
+
+            /// Whether a packet may leave before an earlier one.
+            pub(crate) fn reorders(&self) -> bool {
+                match self {
+                    $(Element::$Type(element) => element.reorders(),)+
+                    _ => false,
+                }
+            }
+
+            /// Whether a packet may leave later than it arrives.
+            pub(crate) fn takes_time(&self) -> bool {
+                match self {
+                    $(Element::$Type(_) => $module::$Type::TAKES_TIME,)+
+                    Element::Loss(_) => false,
+                    _ => true,
+                }
+            }
+
+            /// The queue in it, if it has one.
+            pub(crate) fn queue(&self) -> Option<QueueView<'_>> {
+                match self {
+                    Element::Link(queue) => Some(QueueView::new(queue)),
+                    Element::ScheduledLink(queue) => Some(QueueView::new(queue)),
+                    Element::DeliveryTrace(queue) => Some(QueueView::new(queue)),
+                    Element::Cellular(queue) => Some(QueueView::new(queue)),
+                    Element::TokenBucket(queue) => Some(QueueView::new(queue)),
+                    Element::Delay(_) | Element::Loss(_) => None,
+                    $(Element::$Type(element) => Transit::queue(element),)+
+                }
+            }
+        }
+    };
+}
+
+elements! {
+    {
+        /// A link of (piecewise) constant rate behind a drop-tail queue.
+        Link {
+            /// Name in records and reports.
+            name: String,
+            /// Bits per second, headers from IP upwards counted.
+            rate_bps: Schedule<Rate>,
+            /// The queue in front of it.
+            queue: QueueConfig,
+        },
+        /// A link that follows a Mahimahi delivery trace: one opportunity of 1500 bytes at each listed millisecond; the
+        /// trace repeats after its last entry. Shared by reference count because traces can be long.
+        DeliveryTrace {
+            /// Name in records and reports.
+            name: String,
+            /// Times of the opportunities in whole milliseconds, not decreasing, the last above zero.
+            opportunities_ms: std::sync::Arc<Vec<u64>>,
+            /// The queue in front of it.
+            queue: QueueConfig,
+        },
+        /// A cellular radio whose rate follows the demand that it sees: from one of `rates_bps` to the next when a packet of
+        /// the last interval found more than `demand_ns` of work in front of it, and back when the link was mostly idle.
+        Cellular {
+            /// Name in records and reports.
+            name: String,
+            /// The rates that it grants, rising; the first is granted at the start.
+            rates_bps: Vec<Rate>,
+            /// From one review of the grant to the next; above zero.
+            review_ns: Duration,
+            /// The wait above which there is demand for more.
+            demand_ns: Duration,
+            /// The queue in front of it; packets count in full until they leave.
+            queue: QueueConfig,
+        },
+        /// Linux `tc-tbf`: packets wait for tokens; drop-tail in bytes.
+        TokenBucket {
+            /// Name in records and reports.
+            name: String,
+            /// Token rate.
+            rate_bps: Rate,
+            /// Bucket depth.
+            burst_bytes: Bytes,
+            /// What each packet is longer by on its interface: the header of its link layer, which tokens and the queue count
+            /// too ([`ETHERNET_HEADER_BYTES`]). Zero counts from IP upwards. Needs a drop-tail queue.
+            #[serde(default, skip_serializing_if = "is_zero")]
+            frame_bytes: u32,
+            /// The queue (`limit` of tc-tbf).
+            queue: QueueConfig,
+        },
+        /// A one-way delay. A delay that shrinks does not reorder: a packet never leaves before its predecessor.
+        Delay {
+            /// The delay.
+            delay_ns: Schedule<Duration>,
+        },
+        /// Independent random loss.
+        Loss {
+            /// Probability a packet, or a burst.
+            probability: Schedule<Probability>,
+            /// What is lost as one.
+            #[serde(default, skip_serializing_if = "AdmissionUnit::is_segment")]
+            unit: AdmissionUnit,
+        },
+    }
+    {
+        Link(Queue<ConstantRate>),
+        ScheduledLink(Queue<ScheduledRate>),
+        DeliveryTrace(Queue<Opportunities>),
+        Cellular(Queue<Grants>),
+        TokenBucket(Queue<Tokens>),
+        Delay(Delay),
+        Loss(Loss),
+    }
+    Policer in policer;
+    GilbertElliott in gilbert_elliott;
+    Jitter in jitter;
+    Aggregate in aggregate;
+    Duplicate in duplicate;
+    Reorder in reorder;
+    Bleach in bleach;
+    EcnBlackhole in ecn_blackhole;
+}
+
+/// The values of a declared element, if it is one.
+fn values(config: &ElementConfig) -> impl Iterator<Item = Value> {
+    config.declared().map(Declared::values).unwrap_or_default().into_iter()
 }
 
 impl ElementConfig {
@@ -187,29 +261,21 @@ impl ElementConfig {
             ElementConfig::Link { name, .. }
             | ElementConfig::DeliveryTrace { name, .. }
             | ElementConfig::Cellular { name, .. }
-            | ElementConfig::TokenBucket { name, .. }
-            | ElementConfig::Policer { name, .. } => Some(name),
-            _ => None,
+            | ElementConfig::TokenBucket { name, .. } => Some(name),
+            _ => self.declared()?.name(),
         }
     }
 
     /// Its kind as a scenario spells it.
-    pub const fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> &'static str {
         match self {
             ElementConfig::Link { .. } => "link",
             ElementConfig::DeliveryTrace { .. } => "delivery_trace",
             ElementConfig::Cellular { .. } => "cellular",
             ElementConfig::TokenBucket { .. } => "token_bucket",
-            ElementConfig::Policer { .. } => "policer",
             ElementConfig::Delay { .. } => "delay",
             ElementConfig::Loss { .. } => "loss",
-            ElementConfig::GilbertElliott { .. } => "gilbert_elliott",
-            ElementConfig::Jitter { .. } => "jitter",
-            ElementConfig::Aggregate { .. } => "aggregate",
-            ElementConfig::Duplicate { .. } => "duplicate",
-            ElementConfig::Reorder { .. } => "reorder",
-            ElementConfig::Bleach { .. } => "bleach",
-            ElementConfig::EcnBlackhole {} => "ecn_blackhole",
+            _ => self.declared().map_or("", |config| config.info().kind),
         }
     }
 
@@ -220,26 +286,24 @@ impl ElementConfig {
 
     /// What it takes or drops as one.
     pub fn unit(&self) -> AdmissionUnit {
-        match self {
-            ElementConfig::Policer { unit, .. }
-            | ElementConfig::Loss { unit, .. }
-            | ElementConfig::GilbertElliott { unit, .. } => *unit,
-            _ => self.queue().map_or(AdmissionUnit::Segment, |queue| queue.unit),
+        if let ElementConfig::Loss { unit, .. } = self {
+            return *unit;
         }
+        let declared = values(self).find_map(|value| match value {
+            Value::Unit(unit) => Some(unit),
+            _ => None,
+        });
+        declared.unwrap_or_else(|| self.queue().map_or(AdmissionUnit::Segment, |queue| queue.unit))
     }
 
     /// Whether packets that are one burst in front of it, as `together` says, can be one burst behind it.
     pub fn leaves_together(&self, together: bool) -> bool {
         match self {
-            ElementConfig::Link { .. }
-            | ElementConfig::DeliveryTrace { .. }
-            | ElementConfig::Cellular { .. }
-            | ElementConfig::Jitter { .. }
-            | ElementConfig::Reorder { .. } => false,
+            ElementConfig::Delay { .. } => together,
             // What its tokens suffice for leaves at once.
             ElementConfig::TokenBucket { queue, .. } => together && queue.unit == AdmissionUnit::Burst,
-            ElementConfig::Aggregate { merge, .. } => *merge,
-            _ => together,
+            ElementConfig::Aggregate(config) => config.merge,
+            _ => together && !self.takes_time(),
         }
     }
 
@@ -249,16 +313,17 @@ impl ElementConfig {
             ElementConfig::Link { rate_bps, .. } => {
                 Some(rate_bps.changes.iter().map(|(_, rate)| *rate).fold(rate_bps.initial, Rate::max))
             }
-            ElementConfig::TokenBucket { rate_bps, .. } | ElementConfig::Policer { rate_bps, .. } => {
-                Some(*rate_bps)
-            }
+            ElementConfig::TokenBucket { rate_bps, .. } => Some(*rate_bps),
             ElementConfig::Cellular { rates_bps, .. } => rates_bps.last().copied(),
             ElementConfig::DeliveryTrace { opportunities_ms, .. } => {
                 let bits = opportunities_ms.len() as u64 * OPPORTUNITY_BYTES * 8;
                 let period_ms = opportunities_ms.last().copied().unwrap_or(1).max(1);
                 Some(Rate::from_bits_per_sec(bits.saturating_mul(1000) / period_ms))
             }
-            _ => None,
+            _ => values(self).find_map(|value| match value {
+                Value::Rate(rate) => Some(rate),
+                _ => None,
+            }),
         }
     }
 
@@ -284,10 +349,14 @@ impl ElementConfig {
                 let end_ms = Duration::from_nanos(end.as_nanos()).as_millis();
                 Some(Some(opportunities_by(opportunities_ms, end_ms).saturating_mul(OPPORTUNITY_BYTES)))
             }
-            // What a radio could carry depends on the demand.
-            ElementConfig::Policer { .. } | ElementConfig::Cellular { .. } => Some(None),
-            _ => None,
+            // What a radio could carry depends on the demand, and what a policer lets pass on the tokens.
+            _ => self.name().map(|_| None),
         }
+    }
+
+    /// Whether the values of a declared element fit together: the field that does not, its value, and what is expected.
+    pub fn conflict(&self) -> Option<(&'static str, String, &'static str)> {
+        self.declared()?.conflict()
     }
 }
 
@@ -308,57 +377,11 @@ impl fmt::Display for ElementConfig {
                     bytes => write!(f, ", {bytes} bytes more a packet"),
                 }
             }
-            ElementConfig::Policer { rate_bps, burst_bytes, unit, .. } => {
-                write!(f, "policer {rate_bps} burst {burst_bytes}{}", of_unit(*unit))
-            }
             ElementConfig::Delay { delay_ns } => write!(f, "delay {delay_ns}"),
-            ElementConfig::Loss { probability, unit } => write!(f, "loss {probability}{}", of_unit(*unit)),
-            ElementConfig::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad, unit } => write!(
-                f,
-                "Gilbert-Elliott loss {loss_good} and {loss_bad}, changing with {good_to_bad} and {bad_to_good}{}",
-                of_unit(*unit)
-            ),
-            ElementConfig::Jitter { amplitude_ns, reorder } => {
-                write!(f, "jitter {amplitude_ns}{}", if *reorder { " with reordering" } else { "" })
-            }
-            ElementConfig::Aggregate { every_ns, merge } => {
-                write!(f, "{} every {every_ns}", if *merge { "merged" } else { "aggregated" })
-            }
-            ElementConfig::Duplicate { probability } => write!(f, "duplicates {probability}"),
-            ElementConfig::Reorder { probability, delay_ns } => {
-                write!(f, "{probability} held back by {delay_ns}")
-            }
-            ElementConfig::Bleach { probability } => write!(f, "ECN cleared of {probability}"),
-            ElementConfig::EcnBlackhole {} => write!(f, "ECN black hole"),
+            ElementConfig::Loss { probability, unit } => write!(f, "loss {probability}{}", unit.in_words()),
+            _ => self.declared().map_or(Ok(()), |config| config.fmt(f)),
         }
     }
-}
-
-const fn of_unit(unit: AdmissionUnit) -> &'static str {
-    match unit {
-        AdmissionUnit::Segment => "",
-        AdmissionUnit::Burst => " of whole bursts",
-    }
-}
-
-/// One element of a path: a transit function from arrival to departure.
-#[derive(Debug)]
-pub(crate) enum Element {
-    Link(Queue<ConstantRate>),
-    ScheduledLink(Queue<ScheduledRate>),
-    DeliveryTrace(Queue<Opportunities>),
-    Cellular(Queue<Grants>),
-    TokenBucket(Queue<Tokens>),
-    Policer(Queue<Policer>),
-    Delay(Delay),
-    Loss(Loss),
-    GilbertElliott(GilbertElliott),
-    Jitter(Jitter),
-    Aggregate(Aggregate),
-    Duplicate(Duplicate),
-    Reorder(Reorder),
-    Bleach(Bleach),
-    EcnBlackhole,
 }
 
 impl Element {
@@ -405,12 +428,6 @@ impl Element {
                 let server = Tokens::new(*rate_bps, *burst_bytes, *frame_bytes);
                 Element::TokenBucket(Queue::new(name, *queue, server, announced))
             }
-            ElementConfig::Policer { name, rate_bps, burst_bytes, .. } => {
-                check.tokens(*rate_bps, *burst_bytes)?;
-                let unlimited = QueueConfig::drop_tail(Bytes::MAX, None);
-                let server = Policer::new(*rate_bps, *burst_bytes);
-                Element::Policer(Queue::new(name, unlimited, server, announced))
-            }
             ElementConfig::Delay { delay_ns } => {
                 check.increasing("delay_ns", delay_ns)?;
                 Element::Delay(Delay::new(delay_ns))
@@ -423,35 +440,12 @@ impl Element {
                 }
                 Element::Loss(Loss::new(probability, random))
             }
-            &ElementConfig::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad, .. } => {
-                check.probability("good_to_bad", good_to_bad)?;
-                check.probability("bad_to_good", bad_to_good)?;
-                check.probability("loss_good", loss_good)?;
-                check.probability("loss_bad", loss_bad)?;
-                let good = State { leave: good_to_bad, lose: loss_good };
-                let bad = State { leave: bad_to_good, lose: loss_bad };
-                Element::GilbertElliott(GilbertElliott::new(good, bad, random))
+            _ => {
+                if let Some(config) = config.declared() {
+                    element::check(config, &check)?;
+                }
+                config.build(Setup { random, announced })
             }
-            &ElementConfig::Jitter { amplitude_ns, reorder } => {
-                Element::Jitter(Jitter::new(amplitude_ns, reorder, random))
-            }
-            &ElementConfig::Aggregate { every_ns, merge } => {
-                check.that(every_ns > Duration::ZERO, "every_ns", every_ns, "an interval above 0")?;
-                Element::Aggregate(Aggregate::new(every_ns, merge, random))
-            }
-            &ElementConfig::Duplicate { probability } => {
-                check.probability("probability", probability)?;
-                Element::Duplicate(Duplicate::new(probability, random))
-            }
-            &ElementConfig::Reorder { probability, delay_ns } => {
-                check.probability("probability", probability)?;
-                Element::Reorder(Reorder::new(probability, delay_ns, random))
-            }
-            &ElementConfig::Bleach { probability } => {
-                check.probability("probability", probability)?;
-                Element::Bleach(Bleach::new(probability, random))
-            }
-            ElementConfig::EcnBlackhole {} => Element::EcnBlackhole,
         })
     }
 
@@ -479,27 +473,6 @@ impl Element {
         }
     }
 
-    /// The less common elements, separate from the common ones.
-    #[inline(never)]
-    fn admit_to_others(&mut self, moment: Moment, packet: &Packet) -> Fate {
-        let now = moment.arrival;
-        match self {
-            Element::Link(_) | Element::Delay(_) | Element::Loss(_) => unreachable!("see `admit`"),
-            Element::ScheduledLink(queue) => queue.admit(moment, packet),
-            Element::DeliveryTrace(queue) => queue.admit(moment, packet),
-            Element::Cellular(queue) => queue.admit(moment, packet),
-            Element::TokenBucket(queue) => queue.admit(moment, packet),
-            Element::Policer(queue) => queue.admit(moment, packet),
-            Element::GilbertElliott(loss) => loss.admit(now),
-            Element::Jitter(jitter) => Fate::Leaves(jitter.admit(now)),
-            Element::Aggregate(aggregate) => aggregate.admit(now, packet),
-            Element::Duplicate(duplicate) => duplicate.admit(now),
-            Element::Reorder(reorder) => Fate::Leaves(reorder.admit(now)),
-            Element::Bleach(bleach) => bleach.admit(now),
-            Element::EcnBlackhole => ecn_blackhole::admit(now, packet.ecn),
-        }
-    }
-
     /// Decides the fate of a burst, which an element takes or drops as one if it [counts so](ElementConfig::unit).
     pub(crate) fn admit_burst(&mut self, moment: Moment, burst: &[Packet]) -> BurstFate {
         let fate = match self {
@@ -508,10 +481,8 @@ impl Element {
             Element::DeliveryTrace(queue) => return queue.admit_burst(moment, burst),
             Element::Cellular(queue) => return queue.admit_burst(moment, burst),
             Element::TokenBucket(queue) => return queue.admit_burst(moment, burst),
-            Element::Policer(queue) => return queue.admit_burst(moment, burst),
             Element::Loss(loss) => loss.admit(moment.arrival),
-            Element::GilbertElliott(loss) => loss.admit(moment.arrival),
-            _ => unreachable!("{self:?} takes single packets"),
+            _ => return self.admit_burst_to_others(moment, burst),
         };
         match fate {
             Fate::Leaves(departure) => BurstFate::Leaves(departure),
@@ -519,15 +490,6 @@ impl Element {
             Fate::Twice(_) | Fate::Remarked(..) | Fate::Merged(..) => {
                 unreachable!("losses make no copies, no marks and no bursts")
             }
-        }
-    }
-
-    /// Whether a packet may leave before an earlier one.
-    pub(crate) fn reorders(&self) -> bool {
-        match self {
-            Element::Jitter(jitter) => jitter.reorders(),
-            Element::Reorder(_) => true,
-            _ => false,
         }
     }
 
@@ -541,19 +503,6 @@ impl Element {
         matches!(self, Element::Aggregate(aggregate) if aggregate.merges())
     }
 
-    /// Whether a packet may leave later than it arrives.
-    pub(crate) fn takes_time(&self) -> bool {
-        !matches!(
-            self,
-            Element::Policer(_)
-                | Element::Loss(_)
-                | Element::GilbertElliott(_)
-                | Element::Duplicate(_)
-                | Element::Bleach(_)
-                | Element::EcnBlackhole
-        )
-    }
-
     /// Applies a change other than of a rate, from `from` on, to an element whose configuration allows it.
     pub(crate) fn change(&mut self, from: Time, change: Change) {
         match (self, change) {
@@ -564,19 +513,6 @@ impl Element {
             (Element::Cellular(queue), Change::Buffer(bytes)) => queue.change_limit(bytes),
             (Element::TokenBucket(queue), Change::Buffer(bytes)) => queue.change_limit(bytes),
             (element, change) => unreachable!("{element:?} cannot change so: {change:?}"),
-        }
-    }
-
-    /// The queue in it, if it has one.
-    pub(crate) fn queue(&self) -> Option<QueueView<'_>> {
-        match self {
-            Element::Link(queue) => Some(QueueView::new(queue)),
-            Element::ScheduledLink(queue) => Some(QueueView::new(queue)),
-            Element::DeliveryTrace(queue) => Some(QueueView::new(queue)),
-            Element::Cellular(queue) => Some(QueueView::new(queue)),
-            Element::TokenBucket(queue) => Some(QueueView::new(queue)),
-            Element::Policer(queue) => Some(QueueView::new(queue)),
-            _ => None,
         }
     }
 }

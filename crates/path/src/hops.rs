@@ -382,6 +382,7 @@ mod tests {
     use super::*;
     use crate::chain::Chain;
     use crate::config::{Probability, QueueConfig, Schedule};
+    use crate::elements::reorder;
     use crate::packet::Cause;
     use fullpipe_units::{Bytes, Rate};
 
@@ -466,10 +467,10 @@ mod tests {
     /// to the end before them.
     #[test]
     fn at_equal_times_the_order_before_constant_delays_counts() {
-        let held = ElementConfig::Reorder {
+        let held = ElementConfig::Reorder(reorder::Config {
             probability: Probability::from_f64(0.5),
             delay_ns: Duration::from_millis(1),
-        };
+        });
         let elements = [held, delay(7)];
         let class_delays = [Duration::ZERO, Duration::from_millis(1)];
         let mut hops = hops(&elements, &class_delays);

@@ -167,6 +167,14 @@ pub(crate) struct Moment {
     pub(crate) clock: Time,
 }
 
+#[cfg(test)]
+impl Moment {
+    /// A packet arrives now.
+    pub(crate) fn at(now: Time) -> Moment {
+        Moment { arrival: now, clock: now }
+    }
+}
+
 /// What an element does to a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {

@@ -1,6 +1,7 @@
 //! Once its queues have grown to their size, a chain allocates nothing for a packet.
 
 use fullpipe_path::config::{ElementConfig, Probability, QueueConfig, Schedule};
+use fullpipe_path::elements::{duplicate, jitter};
 use fullpipe_path::{Chain, Packet};
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -42,8 +43,9 @@ fn link(packets: Option<u32>) -> ElementConfig {
 #[test]
 fn a_packet_costs_no_allocation_after_warm_up() {
     let delay = ElementConfig::Delay { delay_ns: Schedule::constant(Duration::from_millis(2)) };
-    let jitter = ElementConfig::Jitter { amplitude_ns: Duration::from_millis(1), reorder: true };
-    let duplicate = ElementConfig::Duplicate { probability: Probability::from_f64(0.01) };
+    let jitter =
+        ElementConfig::Jitter(jitter::Config { amplitude_ns: Duration::from_millis(1), reorder: true });
+    let duplicate = ElementConfig::Duplicate(duplicate::Config { probability: Probability::from_f64(0.01) });
     let elements = [link(Some(15)), delay, link(Some(15)), jitter, duplicate, link(None)];
     let delays: Vec<Duration> = (0..20).map(Duration::from_micros).collect();
     let mut chain = Chain::new(&elements, &delays, 1).unwrap();

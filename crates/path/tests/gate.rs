@@ -1,5 +1,6 @@
 //! Laws of queues with a discipline: the gate, its transmitter, and disciplines that are not built in.
 
+use fullpipe_path::elements::{bleach, duplicate, gilbert_elliott, jitter, policer};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -138,9 +139,9 @@ proptest! {
         polls in prop::collection::vec(any::<bool>(), 120),
     ) {
         let elements = [
-            ElementConfig::Jitter { amplitude_ns: Duration::from_nanos(jitter), reorder: false },
+            ElementConfig::Jitter(jitter::Config { amplitude_ns: Duration::from_nanos(jitter), reorder: false }),
             queue,
-            ElementConfig::Jitter { amplitude_ns: Duration::from_nanos(behind), reorder: false },
+            ElementConfig::Jitter(jitter::Config { amplitude_ns: Duration::from_nanos(behind), reorder: false }),
             ElementConfig::Delay { delay_ns: Schedule::constant(Duration::from_micros(10)) },
         ];
         let delays = [Duration::ZERO, Duration::from_micros(30)];
@@ -304,20 +305,20 @@ fn element() -> impl Strategy<Value = ElementConfig> {
         }),
         1 => (probability(), unit.clone())
             .prop_map(|(p, unit)| ElementConfig::Loss { probability: Schedule::constant(p), unit }),
-        1 => (probability(), probability(), unit.clone()).prop_map(|(p, q, unit)| ElementConfig::GilbertElliott {
+        1 => (probability(), probability(), unit.clone()).prop_map(|(p, q, unit)| ElementConfig::GilbertElliott(gilbert_elliott::Config {
             good_to_bad: p, bad_to_good: q, loss_good: Probability::ZERO, loss_bad: q, unit
-        }),
-        1 => (bucket, unit).prop_map(|((rate, burst), unit)| ElementConfig::Policer {
+        })),
+        1 => (bucket, unit).prop_map(|((rate, burst), unit)| ElementConfig::Policer(policer::Config {
             name: "policer".into(), rate_bps: mbit(rate), burst_bytes: Bytes::new(burst), unit
-        }),
-        1 => (0u64..100_000, any::<bool>()).prop_map(|(nanos, reorder)| ElementConfig::Jitter {
+        })),
+        1 => (0u64..100_000, any::<bool>()).prop_map(|(nanos, reorder)| ElementConfig::Jitter(jitter::Config {
             amplitude_ns: Duration::from_nanos(nanos), reorder
-        }),
+        })),
         1 => (0u64..100_000).prop_map(|nanos| ElementConfig::Delay {
             delay_ns: Schedule::constant(Duration::from_nanos(nanos))
         }),
-        1 => probability().prop_map(|probability| ElementConfig::Bleach { probability }),
-        1 => probability().prop_map(|probability| ElementConfig::Duplicate { probability }),
+        1 => probability().prop_map(|probability| ElementConfig::Bleach(bleach::Config { probability })),
+        1 => probability().prop_map(|probability| ElementConfig::Duplicate(duplicate::Config { probability })),
     ]
 }
 

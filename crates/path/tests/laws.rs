@@ -3,6 +3,9 @@
 use fullpipe_path::config::{
     AdmissionUnit, DisciplineConfig, ElementConfig, Probability, QueueConfig, Schedule,
 };
+use fullpipe_path::elements::{
+    aggregate, bleach, duplicate, ecn_blackhole, gilbert_elliott, jitter, policer, reorder,
+};
 use fullpipe_path::{Admission, Carrier, Cause, Chain, Change, DISCIPLINES, Ecn, Hops, Packet, Tally};
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 use proptest::prelude::*;
@@ -84,7 +87,7 @@ fn with_one_discipline() -> impl Strategy<Value = Vec<ElementConfig>> {
         |(mut elements, mut link, managed, place)| {
             let ElementConfig::Link { queue, .. } = &mut link else { unreachable!("it is a link") };
             queue.discipline = managed;
-            elements.retain(|element| !matches!(element, ElementConfig::Bleach { .. }));
+            elements.retain(|element| !matches!(element, ElementConfig::Bleach(..)));
             elements.insert(place.index(elements.len() + 1), link);
             elements
         },
@@ -132,11 +135,11 @@ fn keeps_order() -> impl Strategy<Value = ElementConfig> {
         2 => schedule(duration()).prop_map(|delay_ns| ElementConfig::Delay { delay_ns }),
         1 => schedule(probability()).prop_map(ElementConfig::loss),
         1 => (probability(), probability(), probability(), probability()).prop_map(
-            |(good_to_bad, bad_to_good, loss_good, loss_bad)| ElementConfig::GilbertElliott {
+            |(good_to_bad, bad_to_good, loss_good, loss_bad)| ElementConfig::GilbertElliott(gilbert_elliott::Config {
                 good_to_bad, bad_to_good, loss_good, loss_bad, unit: AdmissionUnit::Segment
-            }
+            })
         ),
-        1 => duration().prop_map(|amplitude_ns| ElementConfig::Jitter { amplitude_ns, reorder: false }),
+        1 => duration().prop_map(|amplitude_ns| ElementConfig::Jitter(jitter::Config { amplitude_ns, reorder: false })),
         1 => (
             prop::collection::btree_set(1u64..200, 1..5), 1u64..1_000_000, duration(), limit()
         ).prop_map(|(rates, review, demand_ns, queue)| ElementConfig::Cellular {
@@ -146,17 +149,17 @@ fn keeps_order() -> impl Strategy<Value = ElementConfig> {
             demand_ns,
             queue,
         }),
-        1 => (1u64..400_000, any::<bool>(), any::<bool>()).prop_map(|(every, short, merge)| ElementConfig::Aggregate {
+        1 => (1u64..400_000, any::<bool>(), any::<bool>()).prop_map(|(every, short, merge)| ElementConfig::Aggregate(aggregate::Config {
             every_ns: Duration::from_nanos(if short { every % 4 + 1 } else { every }), merge
-        }),
+        })),
         1 => (bucket.clone(), limit()).prop_map(|((rate, burst), queue)| ElementConfig::TokenBucket {
             name: "bucket".into(), rate_bps: mbit(rate), burst_bytes: Bytes::new(burst), frame_bytes: (burst % 2) as u32 * 14, queue
         }),
-        1 => probability().prop_map(|probability| ElementConfig::Bleach { probability }),
-        1 => Just(ElementConfig::EcnBlackhole {}),
-        1 => bucket.prop_map(|(rate, burst)| ElementConfig::Policer {
+        1 => probability().prop_map(|probability| ElementConfig::Bleach(bleach::Config { probability })),
+        1 => Just(ElementConfig::EcnBlackhole(ecn_blackhole::Config {})),
+        1 => bucket.prop_map(|(rate, burst)| ElementConfig::Policer(policer::Config {
             name: "policer".into(), rate_bps: mbit(rate), burst_bytes: Bytes::new(burst), unit: AdmissionUnit::Segment
-        }),
+        })),
         1 => (prop::collection::vec(0u64..5, 0..5), limit()).prop_map(|(mut times, queue)| {
             times.sort_unstable();
             times.push(5);
@@ -168,10 +171,10 @@ fn keeps_order() -> impl Strategy<Value = ElementConfig> {
 fn anything() -> impl Strategy<Value = ElementConfig> {
     prop_oneof![
         5 => keeps_order(),
-        1 => duration().prop_map(|amplitude_ns| ElementConfig::Jitter { amplitude_ns, reorder: true }),
-        1 => probability().prop_map(|probability| ElementConfig::Duplicate { probability }),
+        1 => duration().prop_map(|amplitude_ns| ElementConfig::Jitter(jitter::Config { amplitude_ns, reorder: true })),
+        1 => probability().prop_map(|probability| ElementConfig::Duplicate(duplicate::Config { probability })),
         1 => (probability(), duration())
-            .prop_map(|(probability, delay_ns)| ElementConfig::Reorder { probability, delay_ns }),
+            .prop_map(|(probability, delay_ns)| ElementConfig::Reorder(reorder::Config { probability, delay_ns })),
     ]
 }
 
@@ -363,7 +366,7 @@ proptest! {
         let mut chain = Chain::new(&elements, &[], seed).unwrap();
         let (output, _) = run(&mut chain, &arrivals, 1, |_| Poll::OnTime);
         let has = |wanted: fn(&ElementConfig) -> bool| elements.iter().any(wanted);
-        let bleached = has(|element| matches!(element, ElementConfig::Bleach { .. }));
+        let bleached = has(|element| matches!(element, ElementConfig::Bleach(..)));
         let marked: u64 = (0..chain.queues())
             .map(|index| chain.queue(index).totals(nanos(u64::MAX - 1)).marked.packets)
             .sum();
@@ -377,7 +380,7 @@ proptest! {
         let copies = chain.counts().duplicated.packets;
         prop_assert!(newly <= marked + copies);
         if let Some(blackhole) =
-            elements.iter().position(|element| matches!(element, ElementConfig::EcnBlackhole {}))
+            elements.iter().position(|element| matches!(element, ElementConfig::EcnBlackhole(..)))
         {
             let later = &elements[blackhole..];
             prop_assert!(later.is_empty() || output.iter().all(|out| !out.4.is_capable()));

@@ -1,6 +1,7 @@
 //! A token bucket that takes bursts whole, against `sch_tbf` and `bfifo` written down step by step as Linux 6.12 has them:
 //! buffers in a list, a clock of whole nanoseconds, a timer.
 
+use fullpipe_path::elements::aggregate;
 use std::collections::VecDeque;
 
 use fullpipe_path::config::{AdmissionUnit, ElementConfig, QueueConfig, Schedule};
@@ -170,7 +171,8 @@ fn a_burst_that_an_interface_split_is_dropped_whole_if_it_was_merged_again() {
             rate_bps: Schedule::constant(Rate::from_bits_per_sec(1_000_000_000)),
             queue: QueueConfig::drop_tail(Bytes::new(2_000_000), None),
         };
-        let merged = ElementConfig::Aggregate { every_ns: Duration::from_micros(100), merge };
+        let merged =
+            ElementConfig::Aggregate(aggregate::Config { every_ns: Duration::from_micros(100), merge });
         let queue =
             QueueConfig { unit: AdmissionUnit::Burst, ..QueueConfig::drop_tail(Bytes::new(5_000), None) };
         let bucket = ElementConfig::TokenBucket {

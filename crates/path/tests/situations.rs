@@ -1,6 +1,7 @@
 //! Single situations, with their arithmetic.
 
 use fullpipe_path::config::{AdmissionUnit, ElementConfig, Probability, QueueConfig, Schedule};
+use fullpipe_path::elements::{aggregate, duplicate, reorder};
 use fullpipe_path::{Admission, Carrier, Cause, Chain, Change, Packet};
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 use std::fmt::Write;
@@ -106,8 +107,12 @@ fn two_hops_are_one_event() {
 #[test]
 fn an_aggregate_lets_go_all_that_gathered_at_once() {
     let every_ns = Duration::from_millis(5);
-    let mut chain =
-        Chain::new(&[ElementConfig::Aggregate { every_ns, merge: false }, delay(10)], &[], 7).unwrap();
+    let mut chain = Chain::new(
+        &[ElementConfig::Aggregate(aggregate::Config { every_ns, merge: false }), delay(10)],
+        &[],
+        7,
+    )
+    .unwrap();
     for number in 0..100u64 {
         chain.push(Time::from_micros(number * 1000), FULL, number);
     }
@@ -149,7 +154,7 @@ fn a_token_bucket_holds_whole_packets_and_drops_what_can_never_pass() {
 
 #[test]
 fn a_copy_follows_its_packet_and_meets_the_rest_of_the_path() {
-    let always = ElementConfig::Duplicate { probability: Probability::from_f64(1.0) };
+    let always = ElementConfig::Duplicate(duplicate::Config { probability: Probability::from_f64(1.0) });
     let mut chain = Chain::new(&[always.clone(), always, link(12, 4500, None)], &[], 1).unwrap();
     assert_eq!(chain.push(Time::ZERO, FULL, 7), Admission::Queued); // four, one of which finds no room
     let due: Vec<_> = std::iter::from_fn(|| chain.pop(Time::from_micros(9_000)))
@@ -174,10 +179,10 @@ fn a_path_that_keeps_order_knows_what_leaves_after_how_many_others() {
 
 #[test]
 fn a_packet_held_back_is_overtaken() {
-    let half = ElementConfig::Reorder {
+    let half = ElementConfig::Reorder(reorder::Config {
         probability: Probability::from_f64(0.5),
         delay_ns: Duration::from_millis(1),
-    };
+    });
     let mut chain = Chain::new(&[half], &[], 3).unwrap();
     (0..20).for_each(|number| _ = chain.push(Time::from_nanos(number), FULL, number));
     let order: Vec<u64> =

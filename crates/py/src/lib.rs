@@ -94,6 +94,12 @@ fn build(world: &str) -> PyResult<&'static str> {
     }
 }
 
+/// The keys of a path that are options and arguments, as JSON.
+#[pyfunction]
+fn path_options() -> String {
+    fullpipe_scenario::path_options().to_string()
+}
+
 /// JSON Schema of a scenario document.
 #[pyfunction]
 fn schema() -> String {
@@ -408,8 +414,9 @@ mod _native {
     #[pymodule_export]
     use super::{
         Cancel, build, controllers, file_kind, kernel_doctor, kernel_probe, kernel_record, kernel_run,
-        line_of, path_facts, qdisc_doctor, qdisc_refuses, qdisc_run, queues, read_capture, read_document,
-        read_parquet, replay, resolve, resolve_file, scenario_notes, schema, shell, simulate, version,
+        line_of, path_facts, path_options, qdisc_doctor, qdisc_refuses, qdisc_run, queues, read_capture,
+        read_document, read_parquet, replay, resolve, resolve_file, scenario_notes, schema, shell, simulate,
+        version,
     };
     #[pymodule_export]
     use crate::controller::{

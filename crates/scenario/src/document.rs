@@ -17,8 +17,8 @@
 //! ```
 //!
 //! Quantities stay text here ([`Said`]); [`crate::resolve`](mod@crate::resolve) reads them and fills in the defaults.
-//! A packet passes, in each direction: the elements `before`, the bottleneck, random loss, jitter, the elements
-//! `after`, and half of the round-trip time; last, what a flow's own longer `rtt` adds. Loss of whole bursts is in front of
+//! A packet passes, in each direction: the elements `before`, the bottleneck, random loss, what other keys put there
+//! (jitter, reordering), the elements `after`, and half of the round-trip time; last, what a flow's own longer `rtt` adds. Loss of whole bursts is in front of
 //! the bottleneck.
 
 use std::fmt;
@@ -30,6 +30,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+use crate::declared::WithOptions;
 use crate::elements::Element;
 use crate::error::ScenarioError;
 use crate::format::Format;
@@ -57,7 +58,7 @@ pub struct Document {
     pub compare: Option<Vec<Compared>>,
     /// The path that all flows share.
     #[schemars(required)]
-    pub path: Option<PathDocument>,
+    pub path: Option<WithOptions<PathDocument>>,
     /// The end hosts.
     #[serde(default)]
     pub hosts: HostsDocument,
@@ -160,22 +161,18 @@ pub struct PathDocument {
     /// Independent random loss behind the bottleneck; with `unit` burst, in front of a bottleneck that sends the segments of a
     /// burst one after the other.
     pub loss: Option<Said<Probability>>,
-    /// Random extra delay behind the bottleneck, uniform between zero and this.
-    pub jitter: Option<Said<Duration>>,
-    /// Whether jitter lets packets overtake each other. Default: false.
-    pub jitter_reorders: Option<bool>,
     /// What changes, and when.
     #[serde(default)]
     pub changes: Vec<PathChange>,
     /// Elements that a packet passes before the bottleneck, in order.
     #[serde(default)]
     pub before: Vec<Element>,
-    /// Elements that a packet passes after the bottleneck, its loss and its jitter, in order.
+    /// Elements that a packet passes after the bottleneck, its loss and what other keys put behind it, in order.
     #[serde(default)]
     pub after: Vec<Element>,
     /// The path back, which acknowledgements take.
     #[serde(default)]
-    pub reverse: ReverseDocument,
+    pub reverse: WithOptions<ReverseDocument>,
 }
 
 /// What a router does to packets that leave it.
@@ -204,17 +201,13 @@ pub struct ReverseDocument {
     pub unit: Option<Unit>,
     /// Independent random loss.
     pub loss: Option<Said<Probability>>,
-    /// Random extra delay, uniform between zero and this.
-    pub jitter: Option<Said<Duration>>,
-    /// Whether jitter lets packets overtake each other. Default: false.
-    pub jitter_reorders: Option<bool>,
     /// What changes, and when.
     #[serde(default)]
     pub changes: Vec<ReverseChange>,
     /// Elements that a packet passes before the link, in order.
     #[serde(default)]
     pub before: Vec<Element>,
-    /// Elements that a packet passes after the link, its loss and its jitter, in order.
+    /// Elements that a packet passes after the link, its loss and what other keys put behind it, in order.
     #[serde(default)]
     pub after: Vec<Element>,
 }

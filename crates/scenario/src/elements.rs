@@ -1,29 +1,35 @@
 //! The further elements of a path: the words for each, their resolution into numbers, and the bounds of these.
 //!
-//! A new kind of element is a variant here and its lines in the two functions below; what it does is in `fullpipe-path`.
+//! Those with a queue or a schedule have words of their own here. All others are as `fullpipe-path` declares them.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::LazyLock;
 
-use fullpipe_path::ETHERNET_HEADER_BYTES;
 use fullpipe_path::config::{ElementConfig, Probability, Schedule};
+use fullpipe_path::{ELEMENTS, ETHERNET_HEADER_BYTES};
 use fullpipe_units::{Duration, Rate, Time};
-use schemars::JsonSchema;
-use serde::Deserialize;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::de::value::EnumAccessDeserializer;
+use serde::de::{DeserializeSeed, EnumAccess, Error as _, IntoDeserializer, VariantAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use crate::bounds;
 use crate::check;
+use crate::declared::{self, Declared, Fields};
 use crate::error::ScenarioError;
 use crate::quantity::{Said, Size};
 use crate::resolve::builder::Builder;
 use crate::resolve::values as read;
 use crate::unit::Unit;
 
-/// A further element of the path, chosen by `kind`.
+/// One that is written out here, chosen by `kind`.
 // Externally tagged for serde, because `reader` takes the variant from `kind` itself and so keeps the path of errors.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 #[schemars(tag = "kind")]
-pub enum Element {
+enum Written {
     /// A further link behind its own queue: a chain of bottlenecks.
     Link {
         /// Name in records. Default: the kind, numbered.
@@ -97,19 +103,6 @@ pub enum Element {
         /// What it takes or drops as one. Default: segment.
         unit: Option<Unit>,
     },
-    /// A policer: packets that find no tokens are dropped.
-    Policer {
-        /// Name in records. Default: the kind, numbered.
-        name: Option<String>,
-        /// Token rate.
-        #[schemars(required)]
-        rate: Option<Said<Rate>>,
-        /// Depth of the bucket, at least one packet; full at the start.
-        #[schemars(required)]
-        burst: Option<Said<Size>>,
-        /// What it takes or drops as one. Default: segment.
-        unit: Option<Unit>,
-    },
     /// A one-way delay, on top of the path's round-trip time.
     Delay {
         /// The delay.
@@ -130,71 +123,100 @@ pub enum Element {
         #[serde(default)]
         changes: Vec<LossChange>,
     },
-    /// Loss in bursts: a good and a bad state, each with its own loss (Gilbert-Elliott).
-    GilbertElliott {
-        /// Probability, at each packet, of going from good to bad.
-        #[schemars(required)]
-        good_to_bad: Option<Said<Probability>>,
-        /// Probability, at each packet, of going from bad to good.
-        #[schemars(required)]
-        bad_to_good: Option<Said<Probability>>,
-        /// Loss in the good state. Default: 0.
-        loss_good: Option<Said<Probability>>,
-        /// Loss in the bad state. Default: 100 %.
-        loss_bad: Option<Said<Probability>>,
-        /// What is lost as one. Default: segment.
-        unit: Option<Unit>,
-    },
-    /// Random extra delay, uniform between zero and `amplitude`.
-    Jitter {
-        /// The largest extra delay.
-        #[schemars(required)]
-        amplitude: Option<Said<Duration>>,
-        /// Whether packets may overtake each other. Default: false.
-        reorders: Option<bool>,
-    },
-    /// Holds packets and releases them together at regular times, as radios and offloading hosts do, mainly with ACKs.
-    /// The phase of these times is random.
-    Aggregate {
-        /// From one release to the next: the longest that a packet is held.
-        #[schemars(required)]
-        every: Option<Said<Duration>>,
-        /// Whether what is released together is a burst from then on, one of each flow, as receive offload (GRO) makes it of
-        /// what one interrupt delivers. Default: false.
-        merge: Option<bool>,
-    },
-    /// Delivers some packets twice.
-    Duplicate {
-        /// Of each packet.
-        #[schemars(required)]
-        probability: Option<Said<Probability>>,
-    },
-    /// Holds some packets back, so that later ones overtake them.
-    Reorder {
-        /// Of each packet.
-        #[schemars(required)]
-        probability: Option<Said<Probability>>,
-        /// How long it is held back.
-        #[schemars(required)]
-        delay: Option<Said<Duration>>,
-    },
-    /// Clears the ECN field of packets, and with it the marks of queues before it, as some routers and carriers do.
-    Bleach {
-        /// Of each packet. Default: 100 %.
-        probability: Option<Said<Probability>>,
-    },
-    /// Drops ECN-capable packets, as some middleboxes do. A SYN that asks for ECN is not itself capable and passes.
-    EcnBlackhole {},
+}
+
+/// A further element of the path, chosen by `kind`.
+#[derive(Clone, Debug)]
+pub struct Element(Kind);
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Written(Written),
+    Declared(Declared),
+}
+
+/// The kinds that are written out here, then those that are declared.
+static KINDS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+    let written = ["link", "delivery_trace", "cellular", "token_bucket", "delay", "loss"];
+    written.into_iter().chain(ELEMENTS.iter().map(|info| info.kind)).collect()
+});
+
+impl<'de> Deserialize<'de> for Element {
+    fn deserialize<D: Deserializer<'de>>(node: D) -> Result<Element, D::Error> {
+        node.deserialize_enum("Element", &KINDS, Tables)
+    }
+}
+
+/// Reads a table by its kind.
+struct Tables;
+
+impl<'de> Visitor<'de> for Tables {
+    type Value = Element;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a table")
+    }
+
+    fn visit_enum<A: EnumAccess<'de>>(self, access: A) -> Result<Element, A::Error> {
+        let (kind, table) = access.variant_seed(Tables)?;
+        Ok(Element(match ELEMENTS.iter().find(|info| info.kind == kind) {
+            Some(info) => Kind::Declared(table.struct_variant(&[], Fields(info))?),
+            None => {
+                let again = EnumAccessDeserializer::new(Again(kind, table));
+                Kind::Written(Written::deserialize(again)?)
+            }
+        }))
+    }
+}
+
+/// Reads the kind.
+impl<'de> DeserializeSeed<'de> for Tables {
+    type Value = &'static str;
+
+    fn deserialize<D: Deserializer<'de>>(self, node: D) -> Result<&'static str, D::Error> {
+        let given = String::deserialize(node)?;
+        let known = KINDS.iter().find(|kind| **kind == given);
+        known.copied().ok_or_else(|| D::Error::unknown_variant(&given, &KINDS))
+    }
+}
+
+/// A table whose kind has been read, to read it again.
+struct Again<T>(&'static str, T);
+
+impl<'de, T: VariantAccess<'de>> EnumAccess<'de> for Again<T> {
+    type Error = T::Error;
+    type Variant = T;
+
+    fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, T), T::Error> {
+        Ok((seed.deserialize(self.0.into_deserializer())?, self.1))
+    }
+}
+
+impl JsonSchema for Element {
+    fn schema_name() -> Cow<'static, str> {
+        "Element".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut schema = Written::json_schema(generator);
+        let declared = ELEMENTS.iter().map(|info| Declared::schema(info, generator).to_value());
+        if let Some(kinds) = schema.get_mut("oneOf").and_then(|one| one.as_array_mut()) {
+            kinds.extend(declared);
+        }
+        schema.insert("description".into(), "A further element of the path, chosen by `kind`.".into());
+        schema
+    }
 }
 
 impl Element {
     /// What fits into its queue, as it is given.
     pub(crate) fn buffer(&self) -> Option<&Said<Size>> {
-        match self {
-            Element::Link { buffer, .. }
-            | Element::DeliveryTrace { buffer, .. }
-            | Element::Cellular { buffer, .. }
-            | Element::TokenBucket { buffer, .. } => buffer.as_ref(),
+        let Kind::Written(written) = &self.0 else { return None };
+        match written {
+            Written::Link { buffer, .. }
+            | Written::DeliveryTrace { buffer, .. }
+            | Written::Cellular { buffer, .. }
+            | Written::TokenBucket { buffer, .. } => buffer.as_ref(),
             _ => None,
         }
     }
@@ -206,8 +228,12 @@ impl Element {
         builder: &mut Builder<'_>,
     ) -> Result<ElementConfig, ScenarioError> {
         let at = |key: &str| format!("{field}.{key}");
-        Ok(match self {
-            Element::Link { name, rate: said, buffer, queue, unit, changes } => {
+        let written = match &self.0 {
+            Kind::Declared(declared) => return declared.resolve(&at, builder),
+            Kind::Written(written) => written,
+        };
+        Ok(match written {
+            Written::Link { name, rate: said, buffer, queue, unit, changes } => {
                 let initial = read::rate(&at("rate"), said)?;
                 let times = builder.times(&at("changes"), changes.iter().map(|change| &change.at))?;
                 let read = |(index, time)| {
@@ -227,7 +253,7 @@ impl Element {
                     rate_bps: Schedule { initial, changes },
                 }
             }
-            Element::DeliveryTrace { name, deliveries: file, buffer, queue, unit } => {
+            Written::DeliveryTrace { name, deliveries: file, buffer, queue, unit } => {
                 let field = at("deliveries");
                 let Some(file) = file else {
                     let error = ScenarioError::missing(&field);
@@ -246,7 +272,7 @@ impl Element {
                     )?,
                 }
             }
-            Element::Cellular { name, rates, review, demand, buffer, queue, unit } => {
+            Written::Cellular { name, rates, review, demand, buffer, queue, unit } => {
                 let rates_bps = read::radio_rates(&at("rates"), rates)?;
                 read::radio_queue(&at("queue"), queue)?;
                 let highest = rates_bps.last().copied().unwrap_or_default();
@@ -267,7 +293,7 @@ impl Element {
                     )?,
                 }
             }
-            Element::TokenBucket { name, rate: said, burst, buffer, queue, unit } => {
+            Written::TokenBucket { name, rate: said, burst, buffer, queue, unit } => {
                 let rate_bps = read::rate(&at("rate"), said)?;
                 ElementConfig::TokenBucket {
                     name: builder.name(&at("name"), name, "token_bucket")?,
@@ -287,20 +313,7 @@ impl Element {
                     )?,
                 }
             }
-            Element::Policer { name, rate: said, burst, unit } => {
-                let rate_bps = read::rate(&at("rate"), said)?;
-                ElementConfig::Policer {
-                    name: builder.name(&at("name"), name, "policer")?,
-                    rate_bps,
-                    burst_bytes: builder.sizes().burst(
-                        &at("burst"),
-                        read::required(&at("burst"), burst)?,
-                        rate_bps,
-                    )?,
-                    unit: Unit::config(*unit),
-                }
-            }
-            Element::Delay { delay: said, changes } => {
+            Written::Delay { delay: said, changes } => {
                 let initial = read::delay(&at("delay"), said)?;
                 let times = builder.times(&at("changes"), changes.iter().map(|change| &change.at))?;
                 let read = |(index, time): (usize, Time)| {
@@ -309,7 +322,7 @@ impl Element {
                 let changes = times.into_iter().enumerate().map(read).collect::<Result<_, _>>()?;
                 ElementConfig::Delay { delay_ns: Schedule { initial, changes } }
             }
-            Element::Loss { probability: said, unit, changes } => {
+            Written::Loss { probability: said, unit, changes } => {
                 let initial = read::probability(&at("probability"), said)?;
                 let times = builder.times(&at("changes"), changes.iter().map(|change| &change.at))?;
                 let read = |(index, time): (usize, Time)| {
@@ -319,36 +332,6 @@ impl Element {
                 let changes = times.into_iter().enumerate().map(read).collect::<Result<_, _>>()?;
                 ElementConfig::Loss { probability: Schedule { initial, changes }, unit: Unit::config(*unit) }
             }
-            Element::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad, unit } => {
-                ElementConfig::GilbertElliott {
-                    good_to_bad: read::probability(&at("good_to_bad"), good_to_bad)?,
-                    bad_to_good: read::probability(&at("bad_to_good"), bad_to_good)?,
-                    loss_good: read::default(loss_good, "0 %").read(&at("loss_good"))?,
-                    loss_bad: read::default(loss_bad, "100 %").read(&at("loss_bad"))?,
-                    unit: Unit::config(*unit),
-                }
-            }
-            Element::Jitter { amplitude, reorders } => ElementConfig::Jitter {
-                amplitude_ns: read::delay(&at("amplitude"), amplitude)?,
-                reorder: reorders.unwrap_or(false),
-            },
-            Element::Aggregate { every, merge } => {
-                let field = at("every");
-                let said = read::required(&field, every)?;
-                let every_ns = said.read_within(&field, bounds::MIN_INTERVAL..=bounds::MAX_DELAY)?;
-                ElementConfig::Aggregate { every_ns, merge: merge.unwrap_or(false) }
-            }
-            Element::Duplicate { probability: said } => {
-                ElementConfig::Duplicate { probability: read::probability(&at("probability"), said)? }
-            }
-            Element::Reorder { probability: said, delay: held } => ElementConfig::Reorder {
-                probability: read::probability(&at("probability"), said)?,
-                delay_ns: read::delay(&at("delay"), held)?,
-            },
-            Element::Bleach { probability: said } => {
-                ElementConfig::Bleach { probability: read::default(said, "100 %").read(&at("probability"))? }
-            }
-            Element::EcnBlackhole {} => ElementConfig::EcnBlackhole {},
         })
     }
 }
@@ -397,33 +380,11 @@ pub(crate) fn check<'a>(
             check::drop_tail(queue, "fifo, which tc-tbf has by itself")?;
             check::router_limit(queue, frame)
         }
-        ElementConfig::Policer { name, rate_bps, burst_bytes, .. } => {
-            check::unique(name, names)?;
-            check::rate("rate_bps", *rate_bps)?;
-            check::burst(*burst_bytes, mtu)
-        }
         ElementConfig::Delay { delay_ns } => check::schedule("delay_ns", delay_ns, check::delay),
         ElementConfig::Loss { probability: loss, .. } => {
             check::schedule("probability", loss, check::probability)
         }
-        ElementConfig::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad, .. } => {
-            check::probability("good_to_bad", *good_to_bad)?;
-            check::probability("bad_to_good", *bad_to_good)?;
-            check::probability("loss_good", *loss_good)?;
-            check::probability("loss_bad", *loss_bad)
-        }
-        ElementConfig::Jitter { amplitude_ns, reorder: _ } => check::delay("amplitude_ns", *amplitude_ns),
-        ElementConfig::Aggregate { every_ns, merge: _ } => {
-            check::within("every_ns", *every_ns, bounds::MIN_INTERVAL, bounds::MAX_DELAY)
-        }
-        ElementConfig::Duplicate { probability: share } | ElementConfig::Bleach { probability: share } => {
-            check::probability("probability", *share)
-        }
-        ElementConfig::EcnBlackhole {} => Ok(()),
-        ElementConfig::Reorder { probability: share, delay_ns } => {
-            check::probability("probability", *share)?;
-            check::delay("delay_ns", *delay_ns)
-        }
+        _ => config.declared().map_or(Ok(()), |one| declared::check(one, mtu, names)),
     }
 }
 

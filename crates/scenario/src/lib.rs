@@ -6,7 +6,8 @@
 //!
 //! In reading order:
 //!
-//! * [`document`]: the shape of a scenario, field by field; [`elements`]: the further elements of its path; [`schema()`]
+//! * [`document`]: the shape of a scenario, field by field; [`elements`]: the further elements of its path,
+//!   [`declared`]: those, and keys of a path, that `fullpipe-path` declares; [`schema()`]
 //!   prints it as JSON Schema.
 //! * [`quantity`]: `100 Mbit/s`, `40 ms`, `1.5 bdp`, `0.1 %`, read exactly; [`decimal`] is the number in front.
 //! * [`controller`][]: `bbr1:probe_gain=1.5`; [`stack`]: `noq:bbr3`, one inside a QUIC stack; [`queue`]: `codel:target=1 ms`.
@@ -29,6 +30,7 @@ pub mod bounds;
 mod check;
 pub mod controller;
 pub mod decimal;
+pub mod declared;
 pub mod document;
 pub mod elements;
 pub mod error;
@@ -51,6 +53,7 @@ pub mod unit;
 mod validate;
 
 pub use controller::ControllerChoice;
+pub use declared::path_options;
 pub use error::{Place, ScenarioError};
 pub use format::Format;
 pub use place::line_of;

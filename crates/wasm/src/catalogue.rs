@@ -14,6 +14,8 @@ pub(crate) struct Catalogue {
     version: &'static str,
     controllers: Vec<Named>,
     queues: Vec<Named>,
+    /// The keys of a path that a visitor can set.
+    options: serde_json::Value,
     scenarios: Vec<Scenario>,
     phases: [&'static str; Phase::ALL.len()],
     states: [&'static str; CaState::ALL.len()],
@@ -61,6 +63,7 @@ impl Catalogue {
             version: env!("CARGO_PKG_VERSION"),
             controllers: controllers.collect(),
             queues: queues.collect(),
+            options: fullpipe_scenario::path_options(),
             scenarios: runnable.map(|&(name, text)| Scenario { name, text }).collect(),
             phases: Phase::ALL.map(Phase::name),
             states: CaState::ALL.map(CaState::name),

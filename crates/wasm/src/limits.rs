@@ -57,7 +57,7 @@ pub(crate) fn resolve(text: &str, format: Format) -> Result<Resolved, Refusal> {
 /// How many elements of a path may make two packets of one.
 fn duplicates(spec: &Spec) -> u64 {
     let elements = spec.forward.iter().chain(&spec.reverse);
-    elements.filter(|element| matches!(element, ElementConfig::Duplicate { .. })).count() as u64
+    elements.filter(|element| matches!(element, ElementConfig::Duplicate(_))).count() as u64
 }
 
 /// Whether the record of a run fits.

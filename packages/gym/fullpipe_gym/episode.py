@@ -14,7 +14,8 @@ from fullpipe.errors import mistake
 from fullpipe.scenario import path_facts
 from fullpipe.scenario.controllers import Controller
 from fullpipe.scenario.path_facts import Steps
-from fullpipe.scenario.scenario import Amount, from_document
+from fullpipe.scenario.path_fields import Amount
+from fullpipe.scenario.scenario import from_document
 from fullpipe.simulation import Simulation
 from fullpipe_gym.outcome import HISTORY, Outcome, between, nothing
 from fullpipe_gym.settings import Settings

@@ -7,7 +7,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from fullpipe.scenario.scenario import Amount
+from fullpipe.scenario.path_fields import Amount
 from fullpipe_gym.episode import Episode, number
 from fullpipe_gym.outcome import Reward, reward
 from fullpipe_gym.settings import PATH, Draw, Path, Settings, action_space, observation_space

@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 
 from fullpipe.errors import mistake
-from fullpipe.scenario.scenario import Amount
+from fullpipe.scenario.path_fields import Amount
 from fullpipe.text import joined
 from fullpipe_gym.outcome import HISTORY, MEASURES, MOST, Outcome, Reward
 

@@ -18,6 +18,7 @@ from fullpipe.advisor.trials import EXTRAS, Bench
 from fullpipe.errors import mistake, stated
 from fullpipe.runs.engines.local import Local
 from fullpipe.runs.worlds import registry
+from fullpipe.scenario.path import OPTIONS
 from fullpipe.text import joined, minutes
 
 if TYPE_CHECKING:
@@ -338,13 +339,20 @@ def hosts_of(question: Question) -> recipes.Hosts:
     return recipes.Hosts(question.pacing, question.ecn, large and unlimited)
 
 
+# Keys of a path that none of those paths has.
+_FURTHER = {
+    **{one.name: one.option for one in OPTIONS if one.element and one.name != "policer"},
+    "deliveries": "a delivery trace",
+}
+
+
 def _beyond(question: Question) -> tuple[str, ...]:
     """What the path has, and the paths that were compared with Linux do not."""
     queue = question.queue is not None and question.queue.partition(":")[0] != "fifo"
     has = (
         (queue, "a queue discipline"),
         (question.policer is not None, "a policer"),
-        (question.jitter is not None, "jitter"),
+        *((getattr(question, name) not in (None, False), one) for name, one in _FURTHER.items()),
         (question.tcp_memory == "linux", "limited TCP memory"),
         # Controllers with a model pace themselves anyway.
         (question.pacing and {"reno", "cubic"} & set(question.candidates), "paced Reno or CUBIC flows"),

@@ -13,6 +13,7 @@ from fullpipe.advisor.question import Question, percent
 from fullpipe.advisor.ranking import Place, Ranking
 from fullpipe.advisor.recipes import Line
 from fullpipe.measures.statistics import Estimate
+from fullpipe.scenario.path import NAMES
 from fullpipe.text import joined
 
 # How many paths of a range are asked about.
@@ -220,19 +221,9 @@ def path_of(question: Question) -> dict[str, Any]:
     """What was given of a path, in plain values."""
     given: dict[str, Any] = {
         name: value if isinstance(value, str | int | float) else str(value)
-        for name in (
-            "rate",
-            "rtt",
-            "buffer",
-            "loss",
-            "jitter",
-            "queue",
-            "policer",
-            "flow_size",
-            "tcp_memory",
-            "duration",
-        )
-        if (value := question.buffer_text if name == "buffer" else getattr(question, name)) is not None
+        for name in (*NAMES, "flow_size", "tcp_memory", "duration")
+        if (value := question.buffer_text if name == "buffer" else getattr(question, name))
+        not in (None, False)
     }
     if question.competitors:
         given["competitors"] = [f"{name}:{count}" for name, count in question.competitors]

@@ -113,6 +113,8 @@ def nearest(
         for quantity in ("buffer", "rtt", "rate", "loss")
         for below in (True, False)
         if not (quantity == "loss" and path.loss == 0 and below)
+        # A delivery trace is what it is.
+        and not (quantity == "rate" and question.deliveries is not None)
     ]
     steps = [
         (way, step)

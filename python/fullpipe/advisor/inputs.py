@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fullpipe.advisor.question import Question, shown
+from fullpipe.scenario.path import NAMES
 
 # What an answer assumes where nobody gave a value, for fields whose default is no text of its own.
 _ASSUMED = {
@@ -51,6 +52,8 @@ class Inputs:
         values = {one.name: getattr(question, one.name) for one in dataclasses.fields(question)}
         for name, value in {**values, **({"goal": goal} if goal else {})}.items():
             group = "given" if name in given else "measured" if name in measured else "assumed"
+            if group == "assumed" and name in NAMES and name not in _ASSUMED:
+                continue
             text = _plain(value)
             groups[group][name] = _ASSUMED.get(name, text) if group == "assumed" else text
         return cls(**groups, left_out=tuple(left_out))

@@ -1,6 +1,7 @@
 """The Python interface, with words and units as people type them: `advise` and `decision_map`."""
 
 import contextlib
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -9,14 +10,16 @@ from fullpipe import files
 from fullpipe.advisor import advice, map, question
 from fullpipe.advisor.advice import Advice, Beginner, Watcher
 from fullpipe.advisor.map import SEEDS, STEPS, DecisionMap
-from fullpipe.advisor.question import QUANTITIES, Question, Range
+from fullpipe.advisor.question import QUANTITIES, Question
 from fullpipe.errors import mistake, stated
 from fullpipe.runs.engines import Engine
 from fullpipe.runs.memory import Memory
 from fullpipe.runs.store import Store
 from fullpipe.runs.sweep import Progress
 from fullpipe.runs.worlds import registry
-from fullpipe.scenario.scenario import Amount
+from fullpipe.scenario.path import NAMES, OPTIONS
+from fullpipe.scenario.path_fields import Amount, Range
+from fullpipe.text import joined
 
 # A value with its unit; what is not known exactly is a range: "20..80 ms", or its two ends.
 Given: TypeAlias = Amount | tuple[str, str] | Range
@@ -26,13 +29,6 @@ Others: TypeAlias = str | Sequence[str] | Mapping[str, int]
 
 def advise(
     *,
-    rate: Given,
-    rtt: Given,
-    buffer: Given | None = None,
-    loss: Given | None = None,
-    jitter: Given | None = None,
-    queue: str | None = None,
-    policer: str | None = None,
     ecn: bool = False,
     competitors: Others = (),
     flow_size: Amount | None = None,
@@ -46,6 +42,7 @@ def advise(
     seeds: int | None = None,
     watch: Watcher | None = None,
     begin: Beginner | None = None,
+    **path: Any,
 ) -> Advice:
     """Says which congestion control a path should run, what would change that, and how to apply it.
 
@@ -71,13 +68,7 @@ def advise(
     _check("budget", budget, int | float, "a number of seconds", "e.g. 5")
     _check("seeds", seeds, int, "a whole number", "e.g. 8")
     asked = ask(
-        rate=rate,
-        rtt=rtt,
-        buffer=buffer,
-        loss=loss,
-        jitter=jitter,
-        queue=queue,
-        policer=policer,
+        **path,
         ecn=ecn,
         competitors=competitors,
         flow_size=flow_size,
@@ -99,13 +90,6 @@ def advise(
 
 def decision_map(
     *,
-    rate: Given = "100 Mbit/s",
-    rtt: Given = "40 ms",
-    buffer: Given | None = None,
-    loss: Given | None = None,
-    jitter: Given | None = None,
-    queue: str | None = None,
-    policer: str | None = None,
     ecn: bool = False,
     competitors: Others = (),
     flow_size: Amount | None = None,
@@ -121,6 +105,7 @@ def decision_map(
     out: str | Path | None = None,
     engine: Engine | None = None,
     watch: Callable[[Progress], None] | None = None,
+    **path: Any,
 ) -> DecisionMap:
     """Says which congestion control is best where, over the two quantities that are ranges.
 
@@ -131,14 +116,9 @@ def decision_map(
 
     Raises `ScenarioError`, which names the argument.
     """
+    assumed = {"rtt": "40 ms"} if "deliveries" in path else {"rate": "100 Mbit/s", "rtt": "40 ms"}
     asked = ask(
-        rate=rate,
-        rtt=rtt,
-        buffer=buffer,
-        loss=loss,
-        jitter=jitter,
-        queue=queue,
-        policer=policer,
+        **{**assumed, **path},
         ecn=ecn,
         competitors=competitors,
         flow_size=flow_size,
@@ -158,27 +138,28 @@ def decision_map(
 
 def ask(
     *,
-    rate: Given | None,
-    rtt: Given | None,
     competitors: Others,
     candidates: str | Sequence[str] | None,
     **others: Any,
 ) -> Question:
     """The question that these arguments ask."""
-    for name, given in (("rate", rate), ("rtt", rtt)):
-        if given is None:
+    for name in ("rate", "rtt"):
+        if others.get(name) is None and (name == "rtt" or others.get("deliveries") is None):
             raise stated(
                 name, "none", f"{name}: a value is needed, e.g. {_EXAMPLES[name]}", "a value", "give it"
             )
-    return Question(**fields(rate=rate, rtt=rtt, competitors=competitors, candidates=candidates, **others))
+    return Question(**fields(competitors=competitors, candidates=candidates, **others))
 
 
 _EXAMPLES = {"rate": "50 Mbit/s", "rtt": "40 ms"}
+_KNOWN = {one.name for one in dataclasses.fields(Question)}
 
 
 def fields(*, competitors: Others, candidates: str | Sequence[str] | None, **others: Any) -> dict[str, Any]:
     """Fields of a `Question`; quantities that are None stay so."""
-    for name in ("queue", "policer", "tcp_memory"):
+    if unknown := [name for name in others if name not in _KNOWN]:
+        raise TypeError(f"unexpected keyword argument {unknown[0]!r}; the path has {joined(NAMES)}")
+    for name in (*(one.name for one in OPTIONS if one.shape in ("queue", "text")), "tcp_memory"):
         _check(name, others.get(name), str, "a text", "`fullpipe help advise` describes it")
     for name in ("ecn", "pacing"):
         _check(name, others.get(name), bool, "True or False", f"e.g. {name}=True")

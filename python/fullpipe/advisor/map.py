@@ -15,7 +15,7 @@ from fullpipe.advisor import goals, ranking
 from fullpipe.advisor import tree as trees
 from fullpipe.advisor.advice import with_candidates
 from fullpipe.advisor.map_answer import MapAnswer, Point
-from fullpipe.advisor.question import QUANTITIES, Question, Range, parsed
+from fullpipe.advisor.question import QUANTITIES, Question, parsed
 from fullpipe.advisor.tree import Try
 from fullpipe.advisor.trials import Plan
 from fullpipe.errors import SweepError, mistake
@@ -27,6 +27,7 @@ from fullpipe.runs.limits import MOST_STORED_RUNS
 from fullpipe.runs.store import Store
 from fullpipe.runs.sweep import Progress
 from fullpipe.runs.worlds import registry
+from fullpipe.scenario.path_fields import Range
 
 if TYPE_CHECKING:
     import altair as alt

@@ -8,10 +8,12 @@ from fullpipe.advisor import goals
 from fullpipe.advisor.question import Numbers, Question, percent, shown
 from fullpipe.advisor.ranking import Ranking
 from fullpipe.advisor.tree import Tree
+from fullpipe.scenario.path import OPTIONS
 from fullpipe.text import joined
 
 UNCLEAR = "no clear winner"
-UNITS = {"rate": "bit/s", "rtt": "ms", "buffer": "bytes", "loss": "probability", "jitter": "ms"}
+_UNITS = {"rate": "bit/s", "duration": "ms", "size": "bytes", "probability": "probability"}
+UNITS = {one.name: _UNITS[one.shape] for one in OPTIONS if one.range}
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from fullpipe.report.figures.offline import OfflineConcatChart
 from fullpipe.report.figures.svg import picture
 from fullpipe.report.figures.svg import png as as_png
 from fullpipe.report.page import Heading, figure, page, provenance, table, text
+from fullpipe.scenario.path import NAMES, OPTIONS
 from fullpipe.text import counted
 
 _TITLES = {
@@ -28,7 +29,7 @@ _TITLES = {
     "rtt": "Round-trip time",
     "buffer": "Buffer",
     "loss": "Random loss",
-    "jitter": "Jitter",
+    **{one.name: one.option.capitalize() for one in OPTIONS if one.element},
 }
 # From this lead on, a cell has its controller's full colour.
 _FULL = 0.30
@@ -126,12 +127,11 @@ def _fixed(of: MapAnswer) -> str:
     """What is the same everywhere on the map."""
     asked = of.question
     said = [
-        f"{_TITLES[name].lower()} {value}"
-        for name in ("rate", "rtt", "buffer", "loss", "jitter")
+        f"{_TITLES.get(name, name).lower()} {value}"
+        for name in NAMES
         if name not in (of.x, of.y)
-        and (value := asked.buffer_text if name == "buffer" else getattr(asked, name)) is not None
+        and (value := asked.buffer_text if name == "buffer" else getattr(asked, name)) not in (None, False)
     ]
-    said += [f"queue {asked.queue}"] if asked.queue else []
     said += [f"beside {count} {name}" for name, count in asked.competitors]
     said += ["ECN"] if asked.ecn else []
     said += ["every flow paced by fq" if asked.pacing else "hosts without pacing"]

@@ -13,27 +13,17 @@ from typing import Any
 from fullpipe._native import ScenarioError
 from fullpipe.errors import mistake, renamed
 from fullpipe.scenario import scenario
-from fullpipe.scenario.scenario import Amount, Scenario
+from fullpipe.scenario.path import OPTIONS, said_of
+from fullpipe.scenario.path import PARAMETERS as PATH_PARAMETERS
+from fullpipe.scenario.path_fields import Amount, PathValues, Range
+from fullpipe.scenario.scenario import Scenario
 
 # The quantities of a path that may be ranges, in the order in which answers name them.
-QUANTITIES = ("rate", "rtt", "buffer", "loss", "jitter")
-_EXAMPLES = {
-    "rate": "20..100mbit",
-    "rtt": "20..80ms",
-    "buffer": "0.5..4bdp",
-    "loss": "0.01..1%",
-    "jitter": "1..5ms",
-}
+_RANGED = {one.name: one for one in OPTIONS if one.range}
+QUANTITIES = tuple(_RANGED)
 # What the fields of the documents below are made from, for errors.
 PARAMETERS = {
-    "path.rate": "rate",
-    "path.rtt": "rtt",
-    "path.buffer": "buffer",
-    "path.loss": "loss",
-    "path.jitter": "jitter",
-    "path.queue": "queue",
-    "path.before[0].rate": "policer",
-    "path.before[0].burst": "policer",
+    **PATH_PARAMETERS,
     "hosts.tcp_memory": "tcp_memory",
     "duration": "duration",
     "flows[0].size": "flow_size",
@@ -55,22 +45,13 @@ _SHORT_FLOWS = 10
 _SHORT_IN_ALL_S, _LEAST_SHORT_FLOWS = 60.0, 2
 _MOST_ALONE_S, _MOST_SIZE_BYTES = 120.0, 1_000_000_000
 _RANGE = ".."
+# What divides a number in a resolved element; a probability is one in 2^32.
+_SCALES = {"duration": 1e6, "probability": 2**32}
 # A number takes all of its digits and its exponent, so that the dash of 1e-3 is not the one of a range.
 _NUMBER = r"(?>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)"
 _UNIT = r"[^\d.…–—−-]*"
 # Two numbers with units, and dots or a dash between them, which spreadsheets turn into other characters.
 _ENDS = re.compile(rf"\s*({_NUMBER})({_UNIT})(?:\.\.(?!\.)|…|[–—−-])\s*({_NUMBER})({_UNIT})", re.ASCII)
-
-
-@dataclass(frozen=True)
-class Range:
-    """From `low` to `high`, both with a unit."""
-
-    low: str
-    high: str
-
-    def __str__(self) -> str:
-        return f"{self.low}{_RANGE}{self.high}"
 
 
 @dataclass(frozen=True)
@@ -81,7 +62,8 @@ class Numbers:
     rtt_ms: float
     buffer_bytes: float
     loss: float  # A probability.
-    jitter_ms: float
+    # Quantities of further elements: probabilities, milliseconds, bits per second, bytes.
+    others: Mapping[str, float]
 
     @property
     def bdp_bytes(self) -> float:
@@ -90,30 +72,18 @@ class Numbers:
 
     def of(self, quantity: str) -> float:
         """A quantity by its name in `QUANTITIES`."""
-        return float(getattr(self, _FIELD[quantity]))
+        if quantity in self.others:
+            return self.others[quantity]
+        return float(getattr(self, _FIELD.get(quantity, quantity)))
 
 
-_FIELD = {
-    "rate": "rate_bps",
-    "rtt": "rtt_ms",
-    "buffer": "buffer_bytes",
-    "loss": "loss",
-    "jitter": "jitter_ms",
-}
+_FIELD = {"rate": "rate_bps", "rtt": "rtt_ms", "buffer": "buffer_bytes"}
 
 
 @dataclass(frozen=True)
-class Question:
-    """What the user asks. Fields are as they were given, with units."""
+class Question(PathValues):
+    """What the user asks. Fields are as given, with units; without a buffer, it is `ASSUMED_BUFFER`."""
 
-    rate: Amount | Range
-    rtt: Amount | Range
-    # Without one, it is `ASSUMED_BUFFER`.
-    buffer: Amount | Range | None = None
-    loss: Amount | Range | None = None
-    jitter: Amount | Range | None = None
-    queue: str | None = None
-    policer: str | None = None
     ecn: bool = False
     competitors: tuple[tuple[str, int], ...] = ()
     flow_size: Amount | None = None
@@ -157,7 +127,7 @@ class Question:
             low, high = (at._with({name: end}).numbers().of(name) for end in (given.low, given.high))
             if not 0 < low < high:
                 expected = "a range from a smaller to a larger value above zero"
-                raise mistake(name, str(given), expected, f"e.g. {_EXAMPLES[name]}")
+                raise mistake(name, str(given), expected, f"e.g. {_RANGED[name].range}")
             at = at.moved(name, low * (high / low) ** place)
         return at
 
@@ -172,8 +142,8 @@ class Question:
         """The path in numbers. Raises `ScenarioError` for a path that cannot be."""
         spec = self._scenario([{}], ["cubic"], "1 s").alternatives[0].spec
         elements = {one["kind"]: one for one in spec["forward"]}
-        link = elements["link"]
-        loss, jitter = elements.get("loss"), elements.get("jitter")
+        link = next(one for one in spec["forward"] if one.get("name") == "bottleneck")
+        loss = elements.get("loss")
         both_ways = spec["forward"] + spec["reverse"]
         delays = [one["delay_ns"]["initial"] for one in both_ways if one["kind"] == "delay"]
         queue = link["queue"]
@@ -181,11 +151,15 @@ class Question:
         if rtt_ms == 0:
             raise mistake("rtt", self.rtt, "a round-trip time above zero", "measure it, e.g. with ping")
         return Numbers(
-            rate_bps=float(link["rate_bps"]["initial"]),
+            rate_bps=_rate_bps(link),
             rtt_ms=rtt_ms,
             buffer_bytes=float(queue.get("bytes") or queue["packets"] * spec["mtu_bytes"]),
             loss=loss["probability"]["initial"] / 2**32 if loss else 0.0,
-            jitter_ms=jitter["amplitude_ns"] / 1e6 if jitter else 0.0,
+            others={
+                name: elements.get(one.element, {}).get(one.field, 0) / _SCALES.get(one.shape, 1)
+                for name, one in _RANGED.items()
+                if one.element and one.field
+            },
         )
 
     def duration_s(self) -> float:
@@ -265,11 +239,6 @@ class Question:
     def _scenario(
         self, flows: Sequence[Mapping[str, Any]], compared: Sequence[str], duration: Amount
     ) -> Scenario:
-        path: dict[str, Any] = {"rate": self.rate, "rtt": self.rtt}
-        others = ("buffer", "loss", "jitter", "queue")
-        path |= {name: value for name in others if (value := getattr(self, name)) is not None}
-        if self.policer is not None:
-            path["before"] = [_policer(self.policer)]
         hosts: dict[str, Any] = {"ecn": True} if self.ecn else {}
         if self.pacing:
             hosts["pacing"] = True
@@ -278,7 +247,7 @@ class Question:
         document = {
             "name": "advise",
             "duration": duration,
-            "path": path,
+            "path": said_of(vars(self)),
             "flows": list(flows),
             "compare": list(compared),
             "record": {"series": False},
@@ -288,6 +257,15 @@ class Question:
             return scenario.from_document(document, programs=False)
         except ScenarioError as error:
             raise renamed(error, PARAMETERS) from None
+
+
+def _rate_bps(link: Mapping[str, Any]) -> float:
+    """The rate of a bottleneck; of a delivery trace, the mean: an opportunity is 1500 bytes."""
+    if "opportunities_ms" in link:
+        times_ms = link["opportunities_ms"]
+        return float(len(times_ms) * 1500 * 8e3 / times_ms[-1])
+    rate_bps = link["rate_bps"]
+    return float(rate_bps["initial"] if isinstance(rate_bps, Mapping) else rate_bps)
 
 
 def parsed(name: str, given: Amount) -> Amount | Range:
@@ -302,7 +280,8 @@ def parsed(name: str, given: Amount) -> Amount | Range:
     if found is None:
         if _RANGE not in given and "…" not in given:
             return given
-        raise mistake(name, given, "a value, or a range of two", f"e.g. {_EXAMPLES.get(name, '20..80ms')}")
+        example = _RANGED[name].range if name in _RANGED else "20..80ms"
+        raise mistake(name, given, "a value, or a range of two", f"e.g. {example}")
     low, low_unit, high, high_unit = (part.strip() for part in found.groups())
     return Range(f"{low} {low_unit or high_unit}".strip(), f"{high} {high_unit}".strip())
 
@@ -321,18 +300,19 @@ def competitors(given: Sequence[str]) -> tuple[tuple[str, int], ...]:
     return tuple(found)
 
 
-def _policer(given: str) -> dict[str, str]:
-    rate, _, burst = (part.strip() for part in given.partition(","))
-    return {"kind": "policer", "rate": rate, "burst": burst or "100 KB"}
+def path_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of a `Question` about its path, as typed."""
+    return {name: parsed(name, value) if name in QUANTITIES else value for name, value in given.items()}
 
 
 def written(quantity: str, value: float) -> str:
     """A quantity's number with a unit that a scenario takes."""
-    if quantity == "rate":
+    shape = _RANGED[quantity].shape
+    if shape == "rate":
         return f"{max(1, round(value))} bit/s"
-    if quantity in ("rtt", "jitter"):
+    if shape == "duration":
         return f"{max(1, round(value * 1e3))} us"
-    if quantity == "buffer":
+    if shape == "size":
         return f"{max(1, round(value))} B"
     return f"{value:.9f}"
 
@@ -340,11 +320,12 @@ def written(quantity: str, value: float) -> str:
 def shown(quantity: str, value: float, digits: int = 2) -> str:
     """The same for people: few digits and a usual unit."""
     scales: tuple[tuple[float, str], ...]
-    if quantity == "rate":
+    shape = _RANGED[quantity].shape
+    if shape == "rate":
         scales = ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"))
-    elif quantity in ("rtt", "jitter"):
+    elif shape == "duration":
         scales = ((1e3, "s"), (1.0, "ms"), (1e-3, "us"))
-    elif quantity == "buffer":
+    elif shape == "size":
         scales = ((1e9, "GB"), (1e6, "MB"), (1e3, "KB"), (1.0, "B"))
     else:
         return f"{100 * value:.{digits}g} %"

@@ -170,7 +170,7 @@ class Tree:
                         "rtt_ms": one.path.rtt_ms,
                         "buffer_bytes": one.path.buffer_bytes,
                         "loss": one.path.loss,
-                        "jitter_ms": one.path.jitter_ms,
+                        "jitter_ms": one.path.of("jitter"),
                         "answer": one.answer,
                         "right": one.right,
                         "lacks": one.lacks(one.answer),

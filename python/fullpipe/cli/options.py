@@ -1,17 +1,20 @@
 """What the commands share: options, where to write, how to print. Results go to stdout, notes to stderr."""
 
+import inspect
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fullpipe.evidence import LARGER
 from fullpipe.runs.worlds import registry
+from fullpipe.scenario.path import OPTIONS, Option
 from fullpipe.text import MOST_SENTENCE, counted, joined, lines, minutes, shown
 
 if TYPE_CHECKING:
@@ -42,18 +45,6 @@ def path_text(given: str) -> str:
     return expanded
 
 
-Rate = Annotated[str, typer.Option(help="Rate of the bottleneck, e.g. '100 Mbit/s' or 100mbit.")]
-Rtt = Annotated[str, typer.Option(help="Round-trip time of the empty path, e.g. '40 ms'.")]
-# What is assumed where no buffer is given.
-BUFFER = "1 bdp, at least 10 packets"
-Buffer = Annotated[
-    str | None,
-    typer.Option(
-        help="What fits into the bottleneck's queue, e.g. '2 bdp' or '100 KB'.", show_default=BUFFER
-    ),
-]
-
-
 def complete_queues(incomplete: str) -> list[str]:
     """Names of queue disciplines for a shell's completion."""
     import json
@@ -64,15 +55,87 @@ def complete_queues(incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]
 
 
-Queue = Annotated[
-    str | None,
-    typer.Option(
-        help="Discipline of that queue; see `fullpipe queues`.",
-        show_default="fifo",
-        autocompletion=complete_queues,
-    ),
-]
-Loss = Annotated[str | None, typer.Option(help="Random loss, e.g. '0.1 %'.", show_default="none")]
+def path_options(
+    *,
+    ways: Sequence[str] = ("",),
+    ranges: bool = False,
+    required: Sequence[str] = (),
+    defaults: Mapping[str, str] = MappingProxyType({}),
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Gives a command the options of a path, which it takes as `path`: the values of those that were given.
+
+    `ways` are prefixes of options: "" for both ways, "up-" and "down-" for one. With `ranges`, the help says
+    which may be a range. `defaults` are shown, and are up to the command.
+    """
+
+    def decorated(command: Callable[..., None]) -> Callable[..., None]:
+        declared = inspect.signature(command).parameters
+        options = {
+            f"{way}{one.name}".replace("-", "_"): _path_option(one, way, ways, ranges, defaults)
+            for way in ways
+            for one in OPTIONS
+            if one.ways == "both" or way == ""
+        }
+        made = {
+            name: inspect.Parameter(
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                annotation=annotation,
+                default=inspect.Parameter.empty if name in required else value,
+            )
+            for name, (annotation, value) in options.items()
+        }
+        parameters: dict[str, inspect.Parameter] = {}
+        for name, parameter in declared.items():
+            parameters |= made if name == "path" else {name: parameter.replace(kind=parameter.KEYWORD_ONLY)}
+
+        def called(**given: Any) -> None:
+            said = {name: value for name in made if (value := given.pop(name)) not in (None, False)}
+            command(**given, path=said)
+
+        called.__name__, called.__doc__ = command.__name__, command.__doc__
+        called.__module__ = command.__module__
+        called.__annotations__ = {name: one.annotation for name, one in parameters.items()}
+        vars(called)["__signature__"] = inspect.Signature(list(parameters.values()))
+        return called
+
+    return decorated
+
+
+def check_link(path: Mapping[str, Any]) -> None:
+    """Raises `ScenarioError` if a path has neither a rate nor a delivery trace."""
+    from fullpipe.errors import unfit
+
+    if "rate" not in path and "deliveries" not in path:
+        raise unfit("--rate", "is missing", "add --rate '100 Mbit/s', or --deliveries with a file")
+
+
+_PANELS = {
+    "": "Both directions",
+    "up-": "Up: from the command to the outside",
+    "down-": "Down: to the command",
+}
+
+
+def _path_option(
+    one: Option, way: str, ways: Sequence[str], ranges: bool, defaults: Mapping[str, str]
+) -> tuple[Any, Any]:
+    """The annotation and the default of an option of a path."""
+    flag, file = one.shape == "flag", one.shape == "file"
+    example = f", e.g. '{one.example}'" if one.example and not flag and one.shape != "queue" else ""
+    asked = f" A range, e.g. '{one.range}', asks for all of it." if ranges and one.range else ""
+    option = typer.Option(
+        f"--{way}{one.option}",
+        help=f"{one.summary}{example}.{asked}",
+        metavar="FILE" if file else None,
+        parser=path_text if file else None,
+        show_default=False if flag else defaults.get(one.name) or one.default or "none",
+        autocompletion=complete_queues if one.shape == "queue" else None,
+        rich_help_panel=_PANELS[way] if len(ways) > 1 else None,
+    )
+    return (Annotated[bool, option], False) if flag else (Annotated[str | None, option], None)
+
+
 Ecn = Annotated[
     bool,
     typer.Option("--ecn", help="Connections negotiate ECN, as those of controllers that need it always do."),

@@ -5,6 +5,7 @@ row for each call; its columns have the kernel's names.
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,14 +16,9 @@ from fullpipe.errors import mistake, unfit
 from fullpipe.runs.worlds import kernel
 from fullpipe.runs.worlds.job import Job, Progress, ignore_progress
 from fullpipe.scenario import parquet
-from fullpipe.scenario.scenario import (
-    PATH_PARAMETERS,
-    Alternative,
-    Amount,
-    Scenario,
-    from_document,
-    path_document,
-)
+from fullpipe.scenario.path import PARAMETERS
+from fullpipe.scenario.path_fields import Amount
+from fullpipe.scenario.scenario import Alternative, Scenario, from_document
 
 if TYPE_CHECKING:
     import polars as pl
@@ -53,27 +49,28 @@ class Recording:
 
 def plain_scenario(
     algorithm: str,
+    path: Mapping[str, Any],
     *,
-    rate: Amount | None,
-    rtt: Amount | None,
-    buffer: Amount | None,
-    queue: str | None,
-    loss: Amount | None,
     duration: Amount | None,
     flows: int | None,
 ) -> Scenario:
     """Flows of one algorithm on a plain path."""
-    if rtt is None:
+    if "rtt" not in path:
         raise unfit("--rtt", "is missing", "add it, e.g. --rtt '40 ms', or name a scenario")
-    if rate is None:
+    if not {"rate", "deliveries"} & path.keys():
         raise unfit("--rate", "is missing", "add it, e.g. --rate '10 Mbit/s', or name a scenario")
     document: dict[str, Any] = {
         "name": f"record-{algorithm}",
         "duration": duration if duration is not None else "10 s",
-        **path_document(rate=rate, rtt=rtt, buffer=buffer, queue=queue, loss=loss),
+        "path": dict(path),
         "flows": [{"controller": algorithm, "count": 1 if flows is None else flows}],
     }
-    parameters = {**PATH_PARAMETERS, "flows[0].count": "flows", "flows[0].controller": "algorithm"}
+    parameters = {
+        **PARAMETERS,
+        "duration": "duration",
+        "flows[0].count": "flows",
+        "flows[0].controller": "algorithm",
+    }
     return from_document(document, parameters=parameters)
 
 

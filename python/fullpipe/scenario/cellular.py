@@ -18,7 +18,8 @@ from itertools import accumulate
 from typing import Any
 
 from fullpipe.errors import mistake
-from fullpipe.scenario.scenario import Amount, from_document
+from fullpipe.scenario.path_fields import Amount
+from fullpipe.scenario.scenario import from_document
 
 # Bits that one opportunity carries.
 OPPORTUNITY_BITS = 1500 * 8

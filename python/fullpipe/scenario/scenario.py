@@ -10,18 +10,20 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import Any, TypeAlias
+from pathlib import Path as File
+from typing import Any, TypeAlias, Unpack
 
 import fullpipe._native as _native
 from fullpipe._native import ScenarioError
 from fullpipe.errors import mistake, renamed, stated
 from fullpipe.scenario import controllers, kinds
 from fullpipe.scenario.controllers import Chosen, Given, Own
+from fullpipe.scenario.path import PARAMETERS as PATH_PARAMETERS
+from fullpipe.scenario.path import Path
+from fullpipe.scenario.path_fields import Amount, PathFields
 from fullpipe.scenario.programs import Program, check_consent, written
 
 Document: TypeAlias = Mapping[str, Any]
-Amount: TypeAlias = str | int | float
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ class Scenario:
 
 
 def from_file(
-    path: str | Path,
+    path: str | File,
     *,
     code: bool = False,
     programs: bool = False,
@@ -107,18 +109,18 @@ def from_file(
     Raises:
         ScenarioError: It cannot be read or is invalid; the error has file and line.
     """
-    kinds.check("scenario", Path(path), ("Scenario", "Grid"), "a scenario file")
+    kinds.check("scenario", File(path), ("Scenario", "Grid"), "a scenario file")
     text, pairs = _native.resolve_file(str(path))
     if queue is not None or ecn:
-        text, pairs = _changed(text, queue, ecn, Path(path).parent)
+        text, pairs = _changed(text, queue, ecn, File(path).parent)
     if not code:
         _refuse_code(pairs, path)
     if not programs:
         check_consent(pairs, path)
-    return _scenario(text, pairs, Given(), Path(path).parent)
+    return _scenario(text, pairs, Given(), File(path).parent)
 
 
-def _changed(text: str, queue: str | None, ecn: bool, folder: Path) -> tuple[str, list[tuple[str, str]]]:
+def _changed(text: str, queue: str | None, ecn: bool, folder: File) -> tuple[str, list[tuple[str, str]]]:
     """A valid document with another discipline of the bottleneck's queue, or with ECN, resolved again."""
     document = json.loads(text)
     if queue is not None:
@@ -134,7 +136,7 @@ def _changed(text: str, queue: str | None, ecn: bool, folder: Path) -> tuple[str
 
 def from_document(
     document: Document,
-    base_dir: str | Path | None = None,
+    base_dir: str | File | None = None,
     *,
     parameters: Mapping[str, str] | None = None,
     code: bool = True,
@@ -158,7 +160,7 @@ def from_document(
             _refuse_code(pairs)
         if not (code if programs is None else programs):
             check_consent(pairs)
-        return _scenario(text, pairs, given, Path(base_dir or "."))
+        return _scenario(text, pairs, given, File(base_dir or "."))
     except ScenarioError as error:
         # The text is generated, so its line numbers mean nothing to the user.
         error.line = None
@@ -168,14 +170,10 @@ def from_document(
 def comparison(
     compared: Chosen | Program | Sequence[Chosen | Program],
     *,
-    rate: Amount,
-    rtt: Amount,
-    buffer: Amount | None = None,
-    queue: str | None = None,
-    loss: Amount | None = None,
     duration: Amount | None = None,
     flows: int = 1,
     ecn: bool = False,
+    **path: Unpack[PathFields],
 ) -> Scenario:
     """The scenario that puts each controller or program alone on one path, `flows` flows of it at a time."""
     chosen = (
@@ -189,13 +187,14 @@ def comparison(
         {
             "name": "compare",
             "duration": duration if duration is not None else "20 s",
-            **path_document(rate=rate, rtt=rtt, buffer=buffer, queue=queue, loss=loss),
+            "path": Path(**path).document(),
             **({"hosts": {"ecn": ecn}} if ecn is not False else {}),
             "flows": [{"count": flows}] if flows > 1 else [{}],
             "compare": chosen,
         },
         parameters={
             **PATH_PARAMETERS,
+            "duration": "duration",
             "hosts.ecn": "ecn",
             "flows[0].count": "flows",
             "compare": "controllers",
@@ -203,33 +202,7 @@ def comparison(
     )
 
 
-# The fields of a document that `path_document` and a duration make.
-PATH_PARAMETERS = {
-    "path.rate": "rate",
-    "path.rtt": "rtt",
-    "path.buffer": "buffer",
-    "path.queue": "queue",
-    "path.loss": "loss",
-    "path.reverse.rate": "rate",
-    "path.reverse.buffer": "buffer",
-    "duration": "duration",
-}
-
-
-def path_document(
-    *,
-    rate: Amount | None,
-    rtt: Amount,
-    buffer: Amount | None = None,
-    queue: str | None = None,
-    loss: Amount | None = None,
-) -> dict[str, Any]:
-    """The `path` table of a document; None leaves a key at its default."""
-    said = {"rate": rate, "rtt": rtt, "buffer": buffer, "queue": queue, "loss": loss}
-    return {"path": {key: value for key, value in said.items() if value is not None}}
-
-
-def _refuse_code(pairs: Sequence[tuple[str, str]], path: str | Path | None = None) -> None:
+def _refuse_code(pairs: Sequence[tuple[str, str]], path: str | File | None = None) -> None:
     """Raises an error if a spec has a controller in a Python file.
 
     `path` is the scenario's file. Without it, as in a grid, there is no option that allows it.
@@ -249,7 +222,7 @@ def _refuse_code(pairs: Sequence[tuple[str, str]], path: str | Path | None = Non
         raise stated("controller", own, f'{before}controller: "{own}" {why}; {fix}', "consent to run it", fix)
 
 
-def _scenario(text: str, pairs: Sequence[tuple[str, str]], given: Given, base_dir: Path) -> Scenario:
+def _scenario(text: str, pairs: Sequence[tuple[str, str]], given: Given, base_dir: File) -> Scenario:
     return Scenario(
         text,
         tuple(Alternative(label, spec, controllers.of_spec(spec, given, base_dir)) for label, spec in pairs),

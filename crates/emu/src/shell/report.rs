@@ -62,12 +62,8 @@ fn parts_of(element: &ElementConfig) -> Vec<String> {
             queued(format!("router with tbf of {rate}, burst {burst_bytes}"), queue)
         }
         ElementConfig::TokenBucket { queue, .. } => queued(format!("token bucket of {rate}"), queue),
-        ElementConfig::Policer { .. } => vec![format!("policer of {rate}")],
         ElementConfig::Delay { delay_ns } => vec![format!("delay of {}", delay_ns.initial)],
         ElementConfig::Loss { probability, .. } => vec![loss(probability)],
-        ElementConfig::GilbertElliott { .. } => vec!["loss in bursts".to_owned()],
-        ElementConfig::Jitter { amplitude_ns, .. } => vec![format!("jitter of up to {amplitude_ns}")],
-        ElementConfig::Aggregate { every_ns, .. } => vec![format!("releases every {every_ns}")],
         other => vec![other.to_string()],
     }
 }
@@ -155,13 +151,11 @@ fn brief_word(element: &ElementConfig) -> Option<String> {
         ElementConfig::Link { rate_bps, .. } => Some(rate_bps.initial.to_string()),
         ElementConfig::DeliveryTrace { .. } => Some(format!("trace {rate}")),
         ElementConfig::Cellular { .. } => Some(format!("cellular {rate}")),
-        ElementConfig::TokenBucket { .. } | ElementConfig::Policer { .. } => Some(rate.to_string()),
+        ElementConfig::TokenBucket { .. } => Some(rate.to_string()),
         ElementConfig::Loss { probability, .. } => {
             Some(format!("{} loss", percent(probability.initial.as_f64())))
         }
-        ElementConfig::GilbertElliott { .. } => Some("burst loss".to_owned()),
-        ElementConfig::Jitter { amplitude_ns, .. } => Some(format!("{amplitude_ns} jitter")),
-        _ => None,
+        _ => element.declared()?.brief(),
     }
 }
 

@@ -17,9 +17,21 @@
 //! Deviations: Linux also merges packets of a flow between which others came. It ends a burst at a segment with PSH and where
 //! bytes are missing, which a path does not see.
 
-use crate::packet::{Fate, Packet};
-use crate::rng::Stream;
+use crate::element::{Setup, Transit, element};
+use crate::packet::{Fate, Moment, Packet};
 use fullpipe_units::{Duration, Time};
+
+element! {
+    /// Holds packets and releases them together at regular times, as radios and offloading hosts do, mainly with ACKs.
+    /// The phase of these times is random.
+    "aggregate", shown as |this| "{} every {}", if this.merge { "merged" } else { "aggregated" }, this.every_ns;
+    /// From one release to the next: the longest that a packet is held.
+    every_ns as "every": Duration, least 1_000;
+    /// Whether what is released together is a burst from then on, one of each flow, as receive offload (GRO) makes it of
+    /// what one interrupt delivers. Default: false.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    merge as "merge": bool;
+}
 
 /// Releases packets at multiples of an interval.
 #[derive(Debug)]
@@ -50,26 +62,29 @@ const HEADERS: u32 = 20 + 20 + 12;
 /// The longest headers of IPv4 without and TCP with options. What is not longer carries no data, and is not merged: an ACK.
 const LONGEST_HEADERS: u32 = 20 + 60;
 
-impl Aggregate {
-    /// `every` must not be zero.
-    pub(crate) fn new(every: Duration, merge: bool, mut random: Stream) -> Aggregate {
-        let every = every.as_nanos();
-        assert!(every > 0, "an interval of zero");
-        Aggregate { every, phase: random.up_to(every - 1), merge: merge.then(Merge::default) }
-    }
+impl Transit for Aggregate {
+    type Config = Config;
+    const TAKES_TIME: bool = true;
 
-    /// Whether it decides what is a burst behind it.
-    pub(crate) fn merges(&self) -> bool {
-        self.merge.is_some()
+    fn new(config: &Config, Setup { mut random, .. }: Setup) -> Aggregate {
+        let every = config.every_ns.as_nanos();
+        Aggregate { every, phase: random.up_to(every - 1), merge: config.merge.then(Merge::default) }
     }
 
     #[inline]
-    pub(crate) fn admit(&mut self, now: Time, packet: &Packet) -> Fate {
-        let release = self.release(now);
+    fn admit(&mut self, moment: Moment, packet: &Packet) -> Fate {
+        let release = self.release(moment.arrival);
         match &mut self.merge {
             None => Fate::Leaves(release),
             Some(merge) => Fate::Merged(release, merge.add(release, packet)),
         }
+    }
+}
+
+impl Aggregate {
+    /// Whether it decides what is a burst behind it.
+    pub(crate) fn merges(&self) -> bool {
+        self.merge.is_some()
     }
 
     fn release(&self, now: Time) -> Time {
@@ -105,6 +120,7 @@ impl Merge {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rng::Stream;
 
     #[test]
     fn all_that_came_since_the_last_release_leaves_at_the_next() {
@@ -118,7 +134,7 @@ mod tests {
     fn bursts(packets: &[(u32, u32)]) -> Vec<u16> {
         let mut aggregate = Aggregate { every: 1000, phase: 0, merge: Some(Merge::default()) };
         let mut number = |&(class, bytes): &(u32, u32)| match aggregate
-            .admit(Time::from_nanos(1), &Packet::new(bytes, class))
+            .admit(Moment::at(Time::from_nanos(1)), &Packet::new(bytes, class))
         {
             Fate::Merged(_, number) => number,
             other => panic!("{other:?}"),
@@ -131,7 +147,7 @@ mod tests {
         assert_eq!(bursts(&[(7, 1500), (7, 1500), (8, 1500), (7, 1500)]), [1, 1, 2, 3]);
         let mut aggregate = Aggregate { every: 1000, phase: 0, merge: Some(Merge::default()) };
         let released = |aggregate: &mut Aggregate, now| match aggregate
-            .admit(Time::from_nanos(now), &Packet::new(1500, 7))
+            .admit(Moment::at(Time::from_nanos(now)), &Packet::new(1500, 7))
         {
             Fate::Merged(_, number) => number,
             other => panic!("{other:?}"),
@@ -139,7 +155,7 @@ mod tests {
         assert_eq!([1, 1000, 1001].map(|now| released(&mut aggregate, now)), [1, 1, 2]);
         // What does not merge leaves bursts to others.
         let mut plain = Aggregate { every: 1000, phase: 0, merge: None };
-        assert_eq!(plain.admit(Time::ZERO, &Packet::new(1500, 0)), Fate::Leaves(Time::ZERO));
+        assert_eq!(plain.admit(Moment::at(Time::ZERO), &Packet::new(1500, 0)), Fate::Leaves(Time::ZERO));
     }
 
     #[test]
@@ -164,12 +180,15 @@ mod tests {
 
     #[test]
     fn the_phase_is_drawn_from_the_element_s_own_stream() {
-        let phase =
-            |seed, index| Aggregate::new(Duration::from_millis(10), false, Stream::new(seed, index)).phase;
+        let phase_of = |every_ns, seed, index| {
+            let setup = Setup { random: Stream::new(seed, index), announced: false };
+            Aggregate::new(&Config { every_ns, merge: false }, setup).phase
+        };
+        let phase = |seed, index| phase_of(Duration::from_millis(10), seed, index);
         assert_eq!(phase(1, 0), phase(1, 0));
         assert_ne!(phase(1, 0), phase(2, 0));
         assert_ne!(phase(1, 0), phase(1, 1));
         assert!((0..1000).all(|seed| phase(seed, 0) < 10_000_000));
-        assert_eq!(Aggregate::new(Duration::from_nanos(1), false, Stream::new(1, 0)).phase, 0);
+        assert_eq!(phase_of(Duration::from_nanos(1), 1, 0), 0);
     }
 }

@@ -6,9 +6,16 @@
 //! clears the whole field, whatever it holds, and not CE alone: so does this element.
 
 use crate::config::Probability;
-use crate::packet::{Ecn, Fate};
+use crate::element::{Setup, Transit, element};
+use crate::packet::{Ecn, Fate, Moment, Packet};
 use crate::rng::Stream;
-use fullpipe_units::Time;
+
+element! {
+    /// Clears the ECN field of packets, and with it the marks of queues before it, as some routers and carriers do.
+    "bleach", shown as |this| "ECN cleared of {}", this.probability;
+    /// Of each packet. Default: 100 %.
+    probability as "probability": Probability = "100 %";
+}
 
 /// Clears the ECN field with a probability. It draws once for each packet, whatever its codepoint, so that runs with and without
 /// ECN have the same random numbers.
@@ -18,13 +25,16 @@ pub(crate) struct Bleach {
     random: Stream,
 }
 
-impl Bleach {
-    pub(crate) fn new(probability: Probability, random: Stream) -> Bleach {
-        Bleach { probability, random }
+impl Transit for Bleach {
+    type Config = Config;
+    const TAKES_TIME: bool = false;
+
+    fn new(config: &Config, Setup { random, .. }: Setup) -> Bleach {
+        Bleach { probability: config.probability, random }
     }
 
     #[inline]
-    pub(crate) fn admit(&mut self, now: Time) -> Fate {
+    fn admit(&mut self, Moment { arrival: now, .. }: Moment, _: &Packet) -> Fate {
         if self.probability.happens(self.random.next_u32()) {
             Fate::Remarked(now, Ecn::NotEct)
         } else {
@@ -36,13 +46,16 @@ impl Bleach {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fullpipe_units::Time;
 
     #[test]
     fn the_field_is_cleared_as_often_as_the_probability_says() {
         let cleared = |share| {
-            let mut bleach = Bleach::new(Probability::from_f64(share), Stream::new(1, 0));
+            let setup = Setup { random: Stream::new(1, 0), announced: false };
+            let mut bleach = Bleach::new(&Config { probability: Probability::from_f64(share) }, setup);
             let now = Time::from_nanos(5);
-            let fates = (0..100_000).map(|_| bleach.admit(now));
+            let moment = Moment::at(now);
+            let fates = (0..100_000).map(|_| bleach.admit(moment, &Packet::new(1500, 0)));
             fates.filter(|fate| *fate == Fate::Remarked(now, Ecn::NotEct)).count()
         };
         assert_eq!((cleared(0.0), cleared(1.0)), (0, 100_000));

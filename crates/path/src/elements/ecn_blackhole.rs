@@ -6,23 +6,43 @@
 //! a segment asks in its TCP header and is itself not ECN-capable (RFC 3168, section 6.1.1), so that an element, which sees the IP
 //! header alone, lets it through: the connection is made, and its data does not arrive.
 
-use crate::packet::{Cause, Ecn, Fate};
-use fullpipe_units::Time;
+use crate::element::{Setup, Transit, element};
+use crate::packet::{Cause, Fate, Moment, Packet};
 
-/// What becomes of a packet with this codepoint.
-#[inline]
-pub(crate) fn admit(now: Time, ecn: Ecn) -> Fate {
-    if ecn.is_capable() { Fate::Dropped(Cause::Lost) } else { Fate::Leaves(now) }
+element! {
+    /// Drops ECN-capable packets, as some middleboxes do. A SYN that asks for ECN is not itself capable and passes.
+    "ecn_blackhole", shown as |_| "ECN black hole";
+}
+
+/// It needs to know nothing.
+#[derive(Debug)]
+pub(crate) struct EcnBlackhole;
+
+impl Transit for EcnBlackhole {
+    type Config = Config;
+    const TAKES_TIME: bool = false;
+
+    fn new(_: &Config, _: Setup) -> EcnBlackhole {
+        EcnBlackhole
+    }
+
+    #[inline]
+    fn admit(&mut self, moment: Moment, packet: &Packet) -> Fate {
+        if packet.ecn.is_capable() { Fate::Dropped(Cause::Lost) } else { Fate::Leaves(moment.arrival) }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packet::Ecn;
+    use fullpipe_units::Time;
 
     #[test]
     fn only_what_is_not_capable_passes() {
         let now = Time::from_nanos(5);
-        let fates = [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce].map(|ecn| admit(now, ecn));
+        let fates = [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce]
+            .map(|ecn| EcnBlackhole.admit(Moment::at(now), &Packet { ecn, ..Packet::new(1500, 0) }));
         let lost = Fate::Dropped(Cause::Lost);
         assert_eq!(fates, [Fate::Leaves(now), lost, lost, lost]);
     }

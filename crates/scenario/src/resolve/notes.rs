@@ -6,10 +6,13 @@ use std::iter;
 
 use fullpipe_cc::Config;
 use fullpipe_path::config::{AdmissionUnit, DisciplineConfig, ElementConfig, QueueConfig, Schedule};
+use fullpipe_path::element::Side;
+use fullpipe_path::elements::{aggregate, bleach, duplicate, gilbert_elliott, jitter, policer, reorder};
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 
 use super::builder::mean_rate;
 use crate::bounds;
+use crate::declared::WithOptions;
 use crate::document::{Document, FlowDocument, PathDocument, ReverseDocument};
 use crate::elements::Element;
 use crate::metrics::{Metric, MetricsSpec};
@@ -45,7 +48,7 @@ struct Way<'a> {
     field: &'static str,
     elements: &'a [ElementConfig],
     before: &'a [Element],
-    /// How many of them are the path's own: its link, its loss and its jitter.
+    /// How many of them are the path's own: its link, its loss, and what other keys put there.
     own: usize,
     after: &'a [Element],
     /// The buffer of its own link as it is given.
@@ -57,13 +60,16 @@ struct Way<'a> {
 }
 
 impl<'a> Way<'a> {
-    fn forward(path: &'a PathDocument, spec: &'a Spec) -> Way<'a> {
+    fn forward(path: &'a WithOptions<PathDocument>, spec: &'a Spec) -> Way<'a> {
         let has_loss = path.loss.is_some() || path.changes.iter().any(|change| change.loss.is_some());
         Way {
             field: "path",
             elements: &spec.forward,
             before: &path.before,
-            own: [true, has_loss, path.jitter.is_some()].map(usize::from).iter().sum(),
+            own: 1
+                + usize::from(has_loss)
+                + path.options.count(Side::Before)
+                + path.options.count(Side::After),
             after: &path.after,
             buffer: path.buffer.as_ref(),
             bursts: path.unit == Some(Unit::Burst),
@@ -72,14 +78,17 @@ impl<'a> Way<'a> {
     }
 
     /// Acknowledgements leave one by one.
-    fn reverse(path: &'a ReverseDocument, spec: &'a Spec) -> Way<'a> {
+    fn reverse(path: &'a WithOptions<ReverseDocument>, spec: &'a Spec) -> Way<'a> {
         let has_loss = path.loss.is_some() || path.changes.iter().any(|change| change.loss.is_some());
         let has_link = path.rate.is_some() || path.deliveries.is_some();
         Way {
             field: "path.reverse",
             elements: &spec.reverse,
             before: &path.before,
-            own: [has_link, has_loss, path.jitter.is_some()].map(usize::from).iter().sum(),
+            own: usize::from(has_link)
+                + usize::from(has_loss)
+                + path.options.count(Side::Before)
+                + path.options.count(Side::After),
             after: &path.after,
             buffer: path.buffer.as_ref(),
             bursts: path.unit == Some(Unit::Burst),
@@ -175,7 +184,7 @@ impl<'a> Way<'a> {
                 };
                 found.push(format!("{place}.unit = \"burst\" has no effect: {why}."));
             }
-            if let ElementConfig::Aggregate { merge: true, .. } = element {
+            if let ElementConfig::Aggregate(aggregate::Config { merge: true, .. }) = element {
                 let used =
                     self.elements[index + 1..].iter().any(|later| later.unit() == AdmissionUnit::Burst);
                 let why = match self.is_forward() {
@@ -208,20 +217,25 @@ impl<'a> Way<'a> {
         self.placed().filter_map(move |(place, element)| {
             let nothing = |why: &str| Some(format!("{place}: {} has no effect: {why}.", element.kind()));
             match element {
-                ElementConfig::Jitter { amplitude_ns, reorder: true } if *amplitude_ns == Duration::ZERO => {
+                ElementConfig::Jitter(jitter::Config { amplitude_ns, reorder: true })
+                    if *amplitude_ns == Duration::ZERO =>
+                {
                     nothing("no packet overtakes another without a delay")
                 }
-                ElementConfig::Duplicate { probability } if probability.as_f64() == 0.0 => {
+                ElementConfig::Duplicate(duplicate::Config { probability })
+                    if probability.as_f64() == 0.0 =>
+                {
                     nothing("its probability is 0 %")
                 }
-                ElementConfig::Reorder { probability, delay_ns } => {
+                ElementConfig::Reorder(reorder::Config { probability, delay_ns }) => {
                     match (probability.as_f64() == 0.0, *delay_ns == Duration::ZERO) {
                         (true, _) => nothing("its probability is 0 %"),
                         (_, true) => nothing("its delay is 0"),
                         _ => None,
                     }
                 }
-                ElementConfig::GilbertElliott { good_to_bad, loss_good, loss_bad, .. } => {
+                ElementConfig::GilbertElliott(config) => {
+                    let gilbert_elliott::Config { good_to_bad, loss_good, loss_bad, .. } = config;
                     let never_bad = good_to_bad.as_f64() == 0.0;
                     let loses = [(loss_good, true), (loss_bad, !never_bad)];
                     if !loses.iter().any(|(loss, comes)| *comes && loss.as_f64() > 0.0) {
@@ -231,13 +245,13 @@ impl<'a> Way<'a> {
                         format!("{place}: bad_to_good and loss_bad have no effect: good_to_bad is 0 %.")
                     })
                 }
-                ElementConfig::Bleach { probability } if probability.as_f64() == 0.0 => {
+                ElementConfig::Bleach(bleach::Config { probability }) if probability.as_f64() == 0.0 => {
                     nothing("its probability is 0 %")
                 }
-                ElementConfig::Bleach { .. } | ElementConfig::EcnBlackhole {} if !capable => {
+                ElementConfig::Bleach(_) | ElementConfig::EcnBlackhole(_) if !capable => {
                     nothing("no packet there is ECN-capable")
                 }
-                ElementConfig::Bleach { .. } if !self.elements.iter().any(looks_at_ecn) => {
+                ElementConfig::Bleach(_) if !self.elements.iter().any(looks_at_ecn) => {
                     nothing("no queue on that way marks packets")
                 }
                 _ => element.queue().filter(|_| !capable).and_then(|queue| unmarking(&place, queue)),
@@ -319,7 +333,7 @@ fn marks(discipline: &DisciplineConfig) -> bool {
 
 /// Whether an element treats ECN-capable packets in a way of their own.
 fn looks_at_ecn(element: &ElementConfig) -> bool {
-    matches!(element, ElementConfig::EcnBlackhole {})
+    matches!(element, ElementConfig::EcnBlackhole(_))
         || element.queue().is_some_and(|queue| marks(&queue.discipline))
 }
 
@@ -411,7 +425,9 @@ fn unused_times(index: usize, flow: &FlowDocument, spec: &Spec) -> Vec<String> {
 fn deep_bucket(spec: &Spec, element: &ElementConfig) -> Option<String> {
     let (name, rate, burst): (_, Rate, Bytes) = match element {
         ElementConfig::TokenBucket { name, rate_bps, burst_bytes, .. }
-        | ElementConfig::Policer { name, rate_bps, burst_bytes, .. } => (name, *rate_bps, *burst_bytes),
+        | ElementConfig::Policer(policer::Config { name, rate_bps, burst_bytes, .. }) => {
+            (name, *rate_bps, *burst_bytes)
+        }
         _ => return None,
     };
     let carried = rate.bytes_in(spec.duration_ns).as_u64().max(1);

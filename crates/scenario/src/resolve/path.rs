@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use fullpipe_path::config::{ElementConfig, Probability, Schedule};
+use fullpipe_path::element::Side;
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 
 mod router;
@@ -12,6 +13,7 @@ use super::builder::Builder;
 use super::files::Files;
 use super::values::{default, delay, probability, rate};
 use crate::bounds;
+use crate::declared::{Options, WithOptions};
 use crate::document::{PathDocument, ReverseDocument};
 use crate::elements::Element;
 use crate::error::ScenarioError;
@@ -32,7 +34,7 @@ pub(super) struct ResolvedPath {
 
 /// Resolves the path for packets of up to `packet` bytes and a run of `duration`.
 pub(super) fn resolve(
-    document: &PathDocument,
+    document: &WithOptions<PathDocument>,
     packet: Bytes,
     duration: Duration,
     files: Files<'_>,
@@ -65,7 +67,7 @@ pub(super) fn resolve(
         link: Some(bottleneck),
         unit: router::unit(document),
         loss: (&document.loss, losses),
-        jitter: (&document.jitter, document.jitter_reorders),
+        options: &document.options,
         after: &document.after,
         delay: halves(rtt, &rtts, |rtt| Duration::from_nanos(rtt.as_nanos() / 2)),
     };
@@ -84,8 +86,7 @@ struct Direction<'a> {
     unit: Option<Unit>,
     /// The loss at the start, and its changes.
     loss: (&'a Option<Said<Probability>>, Vec<(Time, Probability)>),
-    /// The amplitude, and whether it reorders.
-    jitter: (&'a Option<Said<Duration>>, Option<bool>),
+    options: &'a Options,
     after: &'a [Element],
     delay: Schedule<Duration>,
 }
@@ -151,7 +152,7 @@ impl Builder<'_> {
 
     fn reverse(
         &mut self,
-        document: &ReverseDocument,
+        document: &WithOptions<ReverseDocument>,
         delay: Schedule<Duration>,
     ) -> Result<Vec<ElementConfig>, ScenarioError> {
         const FIELD: &str = "path.reverse";
@@ -180,7 +181,7 @@ impl Builder<'_> {
             link,
             unit: document.unit,
             loss: (&document.loss, losses),
-            jitter: (&document.jitter, document.jitter_reorders),
+            options: &document.options,
             after: &document.after,
             delay,
         })
@@ -222,8 +223,9 @@ impl Builder<'_> {
 
     /// The order in which a packet passes a direction.
     fn direction(&mut self, direction: Direction<'_>) -> Result<Vec<ElementConfig>, ScenarioError> {
-        let Direction { field, before, link, unit, loss, jitter, after, delay } = direction;
+        let Direction { field, before, link, unit, loss, options, after, delay } = direction;
         let mut elements = self.elements(&format!("{field}.before"), before)?;
+        elements.extend(options.resolve(field, Side::Before, self)?);
         let (initial, changes) = loss;
         let loss = if initial.is_some() || !changes.is_empty() {
             let initial = default(initial, "0").read(&format!("{field}.loss"))?;
@@ -236,19 +238,7 @@ impl Builder<'_> {
         let parts = link.as_ref().is_some_and(|link| !link.leaves_together(true));
         let loss_first = parts && unit == Some(Unit::Burst);
         elements.extend(if loss_first { [loss, link] } else { [link, loss] }.into_iter().flatten());
-        match jitter {
-            (Some(said), reorder) => elements.push(ElementConfig::Jitter {
-                amplitude_ns: said
-                    .read_within(&format!("{field}.jitter"), Duration::ZERO..=bounds::MAX_DELAY)?,
-                reorder: reorder.unwrap_or(false),
-            }),
-            (None, Some(_)) => {
-                return Err(ScenarioError::missing(&format!("{field}.jitter"))
-                    .expected("a jitter, because jitter_reorders is given")
-                    .write("\"2 ms\""));
-            }
-            (None, None) => {}
-        }
+        elements.extend(options.resolve(field, Side::After, self)?);
         elements.extend(self.elements(&format!("{field}.after"), after)?);
         if delay != Schedule::constant(Duration::ZERO) {
             elements.push(ElementConfig::Delay { delay_ns: delay });

@@ -7,9 +7,9 @@ from typing import Any
 
 from fullpipe._native import ScenarioError
 from fullpipe.advisor.inputs import given_of, readable
-from fullpipe.advisor.question import QUANTITIES, Question, Range, parsed
+from fullpipe.advisor.question import QUANTITIES, Question, parsed
 from fullpipe.errors import mistake, stated, typed
-from fullpipe.scenario.scenario import Amount
+from fullpipe.scenario.path_fields import Amount, Range
 
 # The most paths of a source.
 MOST_PATHS = 10_000

@@ -32,9 +32,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from fullpipe._native import ScenarioError
-from fullpipe.advisor.question import QUANTITIES, Question, Range, parsed
+from fullpipe.advisor.question import QUANTITIES, Question, parsed
 from fullpipe.advisor.sources.source import MOST_PATHS, Path, Paths, too_many
 from fullpipe.errors import mistake, placed
+from fullpipe.scenario.path_fields import Range
 from fullpipe.text import joined, shown
 
 # The names of each column, in lower case with single underscores; errors suggest the first.

@@ -5,17 +5,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fullpipe.cli import options as shared
 from fullpipe.cli.options import (
-    BUFFER,
     AsJson,
     Candidates,
     Competitors,
     Ecn,
     Pacing,
-    Queue,
     check_folder,
     console,
-    path,
+    path_options,
     say,
     tell_paths,
     tell_work,
@@ -27,43 +26,13 @@ from fullpipe.runs.worlds import registry
 if TYPE_CHECKING:
     from fullpipe.advisor.many import Answers
 
-_RANGE = " A range, e.g. '{0}', asks for all of it."
 # Paths without an answer are listed; further ones are a number.
 _MOST_REFUSED = 10
 
 
+@path_options(ranges=True)
 def advise(
-    rate: Annotated[
-        str | None,
-        typer.Option(
-            help=f"Rate of the bottleneck, e.g. 50mbit.{_RANGE.format('20..100 Mbit/s')}", show_default="none"
-        ),
-    ] = None,
-    rtt: Annotated[
-        str | None,
-        typer.Option(
-            help=f"Round-trip time of the empty path.{_RANGE.format('20..80 ms')}", show_default="none"
-        ),
-    ] = None,
-    buffer: Annotated[
-        str | None,
-        typer.Option(
-            help=f"What fits into the bottleneck's queue.{_RANGE.format('50 KB..1 MB')}", show_default=BUFFER
-        ),
-    ] = None,
-    loss: Annotated[str | None, typer.Option(help="Random loss, or a range.", show_default="none")] = None,
-    jitter: Annotated[
-        str | None, typer.Option(help="Random extra delay up to this, or a range.", show_default="none")
-    ] = None,
-    queue: Queue = None,
-    policer: Annotated[
-        str | None,
-        typer.Option(
-            metavar="RATE[,BURST]",
-            help="A token bucket that drops, e.g. '20mbit,500 KB'.",
-            show_default="none",
-        ),
-    ] = None,
+    path: dict[str, Any],
     ecn: Ecn = False,
     competitors: Competitors = None,
     flow_size: Annotated[
@@ -101,7 +70,7 @@ def advise(
             help="Paths from a CSV file, `ss -tin`, `iperf3 -J`, Prometheus, browsers' timings or a packet "
             "capture; - is standard input. Options come before what it says.",
             show_default="none",
-            parser=path,
+            parser=shared.path,
         ),
     ] = None,
     budget: Annotated[
@@ -127,7 +96,7 @@ def advise(
             metavar="DIR",
             help="Folder for the answers of a file: a page with a map of its paths, JSON and CSV.",
             show_default="none",
-            parser=path,
+            parser=shared.path,
         ),
     ] = None,
 ) -> None:
@@ -137,17 +106,18 @@ def advise(
     the seeds are used up.
     """
     from fullpipe.advisor import Advice, interface, many, sources, terminal
-    from fullpipe.errors import mistake
+    from fullpipe.errors import mistake, unfit
 
     if out is not None:
         if source is None:
             raise mistake("out", str(out), "the paths of a file", "give --from, too")
         check_folder(out)
         refuse_others(out, ANSWERS, lambda: "answers")
-    asked: dict[str, Any] = {"rate": rate, "rtt": rtt, "buffer": buffer, "loss": loss, "jitter": jitter}
-    asked |= {"queue": queue, "policer": policer, "ecn": ecn, "flow_size": flow_size}
-    asked |= {"tcp_memory": tcp_memory, "competitors": competitors or (), "candidates": candidates}
+    asked: dict[str, Any] = {**path, "ecn": ecn, "flow_size": flow_size, "tcp_memory": tcp_memory}
+    asked |= {"competitors": competitors or (), "candidates": candidates}
     asked |= {"duration": duration, "pacing": pacing}
+    if source is not None and "deliveries" in path:
+        raise unfit("--deliveries", "cannot be used with --from", "remove one of the two")
     how: dict[str, Any] = {"goal": goal, "world": world, "seeds": seeds}
     with watching() as bars:
 

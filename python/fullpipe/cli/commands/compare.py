@@ -11,20 +11,17 @@ from fullpipe.cli.options import (
     WORLDS,
     AsJson,
     Attempts,
-    Buffer,
     Ecn,
     LogLimit,
-    Loss,
     Pcap,
     Qlog,
-    Queue,
-    Rate,
-    Rtt,
     Snaplen,
+    check_link,
     complete_controllers,
     console,
     folder_for,
     note_unused,
+    path_options,
     plain,
     print_agreement,
     print_json,
@@ -48,9 +45,9 @@ if TYPE_CHECKING:
     from fullpipe.scenario.programs import Program
 
 
+@path_options(required=("rtt",))
 def compare(
-    rate: Rate,
-    rtt: Rtt,
+    path: dict[str, Any],
     controllers: Annotated[
         list[str] | None,
         typer.Argument(
@@ -68,9 +65,6 @@ def compare(
     ] = None,
     server: Annotated[list[str] | None, server_option(" One for each --program.")] = None,
     sender: Annotated[list[str] | None, sender_option(" One for all, or for each --program.")] = None,
-    buffer: Buffer = None,
-    queue: Queue = None,
-    loss: Loss = None,
     ecn: Ecn = False,
     duration: Annotated[str, typer.Option(help="How long each run takes.")] = "20 s",
     flows: Annotated[int, typer.Option(help="Flows of the same controller in each run.")] = 1,
@@ -103,11 +97,11 @@ def compare(
     compared: list[Chosen | Program] = [*(controllers or []), *given]
     if not compared:
         raise unfit("CC", "is missing", "name a controller, e.g. bbr1, or give --program and --server")
+    check_link(path)
     world = world or ("kernel" if program else registry.DEFAULT)
     names = [*(controllers or []), *(name_of(one.client) for one in given)]
     folder = folder_for(out, f"compare-{plain('-'.join(names))}", wanted=not as_json)
-    path: dict[str, Any] = {"rate": rate, "rtt": rtt, "buffer": buffer, "queue": queue, "loss": loss}
-    path |= {"duration": duration, "flows": flows, "ecn": ecn}
+    path = path | {"duration": duration, "flows": flows, "ecn": ecn}
     if folder is not None:
         refuse_others(folder.path, SCENARIO, lambda: scenario.comparison(compared, **path).named)
     with watching() as watch:

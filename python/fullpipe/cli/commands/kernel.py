@@ -3,50 +3,43 @@
 import json
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from fullpipe.cli.commands import kernel_advice
 from fullpipe.cli.options import (
-    BUFFER,
     DISAGREE,
     AsJson,
-    Loss,
-    Queue,
     check_file,
     console,
     folder_for,
-    path,
+    path_options,
     print_notes,
     say,
     watching,
 )
+from fullpipe.cli.options import path as path_of
 from fullpipe.cli.other_results import CHECK, refuse_others
 
 app = typer.Typer(no_args_is_help=True, help="Record and check this machine's TCP.")
 
 
 @app.command()
+@path_options(defaults={"rate": "none", "rtt": "none"})
 def record(
     algorithm: Annotated[str, typer.Option("--cc", help="What to record: bbr or cubic.")],
-    out: Annotated[Path, typer.Option(metavar="RECORDING", help="The file to write.", parser=path)],
+    out: Annotated[Path, typer.Option(metavar="RECORDING", help="The file to write.", parser=path_of)],
+    path: dict[str, Any],
     scenario: Annotated[
         Path | None,
         typer.Argument(
             metavar="SCENARIO.toml",
             help="A scenario file, instead of the options for the path.",
             show_default="none",
-            parser=path,
+            parser=path_of,
         ),
     ] = None,
-    rate: Annotated[str | None, typer.Option(help="Rate of the bottleneck.", show_default="none")] = None,
-    rtt: Annotated[str | None, typer.Option(help="Round-trip time.", show_default="none")] = None,
-    buffer: Annotated[
-        str | None, typer.Option(help="What fits into the bottleneck's queue.", show_default=BUFFER)
-    ] = None,
-    queue: Queue = None,
-    loss: Loss = None,
     duration: Annotated[str | None, typer.Option(help="How long to record.", show_default="10 s")] = None,
     flows: Annotated[
         int | None, typer.Option(help="How many flows use the algorithm.", show_default="1")
@@ -66,21 +59,16 @@ def record(
 
     algorithm = recordings.known_algorithm(algorithm)
     if scenario is None:
-        loaded = recordings.plain_scenario(
-            algorithm,
-            rate=rate,
-            rtt=rtt,
-            buffer=buffer,
-            queue=queue,
-            loss=loss,
-            duration=duration,
-            flows=flows,
-        )
+        loaded = recordings.plain_scenario(algorithm, path, duration=duration, flows=flows)
     else:
-        plain = {"rate": rate, "rtt": rtt, "buffer": buffer, "queue": queue, "loss": loss}
-        for name, given in {**plain, "duration": duration, "flows": flows}.items():
+        for name, given in {**path, "duration": duration, "flows": flows}.items():
             if given is not None:
-                raise mistake(name, given, "no path beside a scenario", f"leave out --{name} or the scenario")
+                raise mistake(
+                    name,
+                    given,
+                    "no path beside a scenario",
+                    f"leave out --{name.replace('_', '-')} or the scenario",
+                )
         loaded = api.load(scenario)
     check_file(out)
     if scenario is not None and out.exists() and out.samefile(scenario):
@@ -110,7 +98,9 @@ def check(
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Print the table in Markdown.")] = False,
     out: Annotated[
         Path | None,
-        typer.Option(help="Folder for figure, measures and every packet.", show_default="none", parser=path),
+        typer.Option(
+            help="Folder for figure, measures and every packet.", show_default="none", parser=path_of
+        ),
     ] = None,
 ) -> None:
     """Is the emulator accurate on this machine? Measures it from both ends, without TCP.

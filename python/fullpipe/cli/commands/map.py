@@ -2,22 +2,21 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from fullpipe.cli.options import (
-    BUFFER,
     SEEDS_HELP,
     Candidates,
     Competitors,
     Ecn,
     Goal,
     Pacing,
-    Queue,
     check_folder,
     console,
     engine_of,
+    path_options,
     results_folder,
     say,
 )
@@ -25,20 +24,11 @@ from fullpipe.cli.other_results import MAP, refuse_others
 from fullpipe.runs.worlds import registry
 
 
+@path_options(defaults={"rate": "100 Mbit/s", "rtt": "40 ms"})
 def map_(
     x: Annotated[str, typer.Option("--x", metavar="WHAT=LOW..HIGH", help="Across, e.g. rate=1mbit..1gbit.")],
     y: Annotated[str, typer.Option("--y", metavar="WHAT=LOW..HIGH", help="Upwards, e.g. rtt=5ms..300ms.")],
-    rate: Annotated[str, typer.Option(help="Rate of the bottleneck, unless an axis has it.")] = "100 Mbit/s",
-    rtt: Annotated[str, typer.Option(help="Round-trip time, unless an axis has it.")] = "40 ms",
-    buffer: Annotated[
-        str | None,
-        typer.Option(help="What fits into the queue, unless an axis has it.", show_default=BUFFER),
-    ] = None,
-    loss: Annotated[str | None, typer.Option(help="Random loss.", show_default="none")] = None,
-    jitter: Annotated[
-        str | None, typer.Option(help="Random extra delay up to this.", show_default="none")
-    ] = None,
-    queue: Queue = None,
+    path: dict[str, Any],
     ecn: Ecn = False,
     competitors: Competitors = None,
     flow_size: Annotated[
@@ -74,13 +64,9 @@ def map_(
 
     axes = dict(maps.axis(name, given) for name, given in (("x", x), ("y", y)))
     across, upwards = (maps.axis(name, given)[0] for name, given in (("x", x), ("y", y)))
+    assumed = {"rtt": "40 ms"} if "deliveries" in path else {"rate": "100 Mbit/s", "rtt": "40 ms"}
     asked = Question(
-        rate=question.parsed("rate", rate),
-        rtt=question.parsed("rtt", rtt),
-        buffer=None if buffer is None else question.parsed("buffer", buffer),
-        loss=None if loss is None else question.parsed("loss", loss),
-        jitter=None if jitter is None else question.parsed("jitter", jitter),
-        queue=queue,
+        **question.path_of({**assumed, **path}),
         ecn=ecn,
         competitors=question.competitors(competitors or []),
         flow_size=flow_size,

@@ -7,7 +7,7 @@ import shlex
 import shutil
 import signal
 import sys
-from collections.abc import Callable, MutableMapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,70 +15,42 @@ from typing import Annotated, Any
 import typer
 
 from fullpipe.cli import options as shared
-from fullpipe.cli.options import BUFFER, Ecn, complete_queues, path_text, say
+from fullpipe.cli.options import Ecn, say
+from fullpipe.scenario.path import OPTIONS
 
-_BOTH, _UP, _DOWN = "Both directions", "Up: from the command to the outside", "Down: to the command"
+_OF_PATH = tuple(one.name for one in OPTIONS if one.ways != "both")
+_OF_DIRECTION = tuple(one.name for one in OPTIONS if one.ways == "both")
 _PROMPT = Path(__file__).parent / "prompt"
 _POSIX_SHELLS = ("sh", "dash", "ash", "ksh", "mksh")
 
 
-def _option(
-    name: str,
-    help: str,
-    panel: str,
-    *,
-    file: bool = False,
-    default: str | bool = False,
-    complete: Callable[[str], list[str]] | None = None,
-) -> typer.models.OptionInfo:
-    option: typer.models.OptionInfo = typer.Option(
-        f"--{name}",
-        help=help,
-        rich_help_panel=panel,
-        metavar="FILE" if file else None,
-        parser=path_text if file else None,
-        show_default=default,
-        autocompletion=complete,
-    )
-    return option
-
-
 @dataclass(frozen=True)
 class _Direction:
-    """The options of one direction, or of both; None where an option is not given."""
+    """The options of one direction, or of both."""
 
     prefix: str  # Prefix of the options: "", "up-" or "down-".
-    rate: str | None
-    deliveries: str | None
-    buffer: str | None
-    queue: str | None
-    loss: str | None
-    jitter: str | None
+    said: Mapping[str, str]
+
+    @classmethod
+    def of(cls, prefix: str, given: Mapping[str, Any]) -> "_Direction":
+        """Of the options that were given for the whole path, those with this prefix."""
+        names = {one.name: f"{prefix}{one.name}".replace("-", "_") for one in OPTIONS if one.ways == "both"}
+        return cls(prefix, {name: given[option] for name, option in names.items() if option in given})
 
     def over(self, both: "_Direction") -> dict[str, str]:
         """The keys of the scenario's path for this direction: its own options, then those for both."""
         # A link has a rate or deliveries: a direction's own option replaces either.
-        linked = self if self.rate is not None or self.deliveries is not None else both
-        said = {
-            "rate": linked.rate,
-            "deliveries": linked.deliveries,
-            "buffer": self._or(both, "buffer"),
-            "queue": self._or(both, "queue"),
-            "loss": self._or(both, "loss"),
-            "jitter": self._or(both, "jitter"),
-        }
-        return {key: value for key, value in said.items() if value is not None}
-
-    def _or(self, both: "_Direction", name: str) -> str | None:
-        own: str | None = getattr(self, name)
-        return own if own is not None else getattr(both, name)
+        links = {"rate", "deliveries"}
+        replaced = links if links & set(self.said) else set()
+        return {**{key: value for key, value in both.said.items() if key not in replaced}, **self.said}
 
     def parameter(self, key: str, both: "_Direction") -> str:
         """The parameter of `shell` that set this key of the path."""
-        prefix = self.prefix if getattr(self, key) is not None else both.prefix
+        prefix = self.prefix if key in self.said else both.prefix
         return f"{prefix}{key}".replace("-", "_")
 
 
+@shared.path_options(ways=("", "up-", "down-"))
 def shell(
     command: Annotated[
         list[str] | None,
@@ -86,68 +58,17 @@ def shell(
             metavar="-- COMMAND...", help="What to run behind the path.", show_default="your shell"
         ),
     ] = None,
-    path: Annotated[
+    file: Annotated[
         Path | None,
         typer.Option(
+            "--path",
             metavar="SCENARIO.toml",
             help="Take path and hosts from a scenario, whose forward direction is up. Options win.",
             parser=shared.path,
         ),
     ] = None,
-    rtt: Annotated[
-        str | None,
-        typer.Option(help="Round-trip time of the empty path, e.g. '40 ms'.", show_default="the file's"),
-    ] = None,
-    rate: Annotated[
-        str | None, _option("rate", "Rate of the bottleneck, e.g. '10 Mbit/s' or 10mbit.", _BOTH)
-    ] = None,
-    deliveries: Annotated[
-        str | None,
-        _option("deliveries", "Mahimahi delivery trace to follow instead of a rate.", _BOTH, file=True),
-    ] = None,
-    buffer: Annotated[
-        str | None,
-        _option("buffer", "What fits into the bottleneck's queue, e.g. '100 KB'.", _BOTH, default=BUFFER),
-    ] = None,
-    queue: Annotated[
-        str | None,
-        _option(
-            "queue",
-            "Discipline of that queue; see `fullpipe queues`.",
-            _BOTH,
-            default="fifo",
-            complete=complete_queues,
-        ),
-    ] = None,
-    loss: Annotated[str | None, _option("loss", "Random loss, e.g. '0.1 %'.", _BOTH)] = None,
-    jitter: Annotated[
-        str | None, _option("jitter", "Random extra delay, from zero to e.g. '2 ms'.", _BOTH)
-    ] = None,
-    up_rate: Annotated[str | None, _option("up-rate", "Rate.", _UP)] = None,
-    up_deliveries: Annotated[str | None, _option("up-deliveries", "Delivery trace.", _UP, file=True)] = None,
-    up_buffer: Annotated[str | None, _option("up-buffer", "Size of the queue.", _UP)] = None,
-    up_queue: Annotated[
-        str | None, _option("up-queue", "Discipline of the queue.", _UP, complete=complete_queues)
-    ] = None,
-    up_loss: Annotated[str | None, _option("up-loss", "Random loss.", _UP)] = None,
-    up_jitter: Annotated[str | None, _option("up-jitter", "Random extra delay.", _UP)] = None,
-    router: Annotated[
-        str | None,
-        _option("router", "tbf: a real Linux router with tc-tbf, in place of a link.", _UP),
-    ] = None,
-    burst: Annotated[
-        str | None, _option("burst", "Depth of the bucket: of the router, or of a token bucket.", _UP)
-    ] = None,
-    down_rate: Annotated[str | None, _option("down-rate", "Rate.", _DOWN)] = None,
-    down_deliveries: Annotated[
-        str | None, _option("down-deliveries", "Delivery trace.", _DOWN, file=True)
-    ] = None,
-    down_buffer: Annotated[str | None, _option("down-buffer", "Size of the queue.", _DOWN)] = None,
-    down_queue: Annotated[
-        str | None, _option("down-queue", "Discipline of the queue.", _DOWN, complete=complete_queues)
-    ] = None,
-    down_loss: Annotated[str | None, _option("down-loss", "Random loss.", _DOWN)] = None,
-    down_jitter: Annotated[str | None, _option("down-jitter", "Random extra delay.", _DOWN)] = None,
+    *,
+    path: dict[str, Any],
     server: Annotated[
         str | None,
         typer.Option(
@@ -173,20 +94,10 @@ def shell(
 
     fullpipe shell --rate 10mbit --rtt 80ms --server 'iperf3 -s' -- sh -c 'iperf3 -c $FULLPIPE_SERVER'
     """
-    both = _Direction(
-        "",
-        rate,
-        deliveries,
-        buffer,
-        queue,
-        loss,
-        jitter,
-    )
-    up = _Direction("up-", up_rate, up_deliveries, up_buffer, up_queue, up_loss, up_jitter)
-    down = _Direction("down-", down_rate, down_deliveries, down_buffer, down_queue, down_loss, down_jitter)
-    more = {"rtt": rtt, "router": router, "burst": burst}
+    both, up, down = (_Direction.of(prefix, path) for prefix in ("", "up-", "down-"))
+    more = {one.name: path[one.name] for one in OPTIONS if one.ways != "both" and one.name in path}
     request = {
-        "spec": _spec(path, seed, ecn, (both, up, down), more),
+        "spec": _spec(file, seed, ecn, (both, up, down), more),
         "command": _with_prompt(command or [os.environ.get("SHELL") or "/bin/sh"], os.environ),
         "server": None if server is None else _far_end(server),
     }
@@ -208,7 +119,7 @@ def _spec(
     seed: int | None,
     ecn: bool,
     directions: tuple[_Direction, _Direction, _Direction],
-    more: dict[str, str | None],
+    given: dict[str, str],
 ) -> str:
     """The spec of the file's path, or of none, with the options of the directions, and more."""
     from fullpipe.errors import unfit
@@ -216,13 +127,12 @@ def _spec(
 
     both, up, down = directions
     for one in directions:
-        if one.rate is not None and one.deliveries is not None:
+        if "rate" in one.said and "deliveries" in one.said:
             raise unfit(
                 f"--{one.prefix}deliveries",
                 f"cannot be used with --{one.prefix}rate",
                 "remove one of the two",
             )
-    given = {key: value for key, value in more.items() if value is not None}
     paths = [one.over(both) for one in (up, down)]
     document = _without_file(directions, paths, given) if file is None else _from_file(file, paths, given)
     if ecn:
@@ -287,12 +197,12 @@ def _from_file(file: Path, paths: list[dict[str, str]], given: dict[str, str]) -
     from fullpipe.errors import renamed
     from fullpipe.scenario import kinds
 
-    kinds.check("path", file, ("Scenario", "Grid"), "a scenario file")
+    kinds.check("file", file, ("Scenario", "Grid"), "a scenario file")
     # Only resolved: its flows, and files that they name, are not run.
     try:
         text = json.loads(_native.resolve_file(str(file))[0])
     except _native.ScenarioError as error:
-        raise renamed(error, {"scenario": "path"}) from None
+        raise renamed(error, {"scenario": "file"}) from None
     document: dict[str, Any] = {key: text[key] for key in ("duration", "hosts", "seed") if key in text}
     path = text["path"]
     ways = [
@@ -316,15 +226,14 @@ def _parameters(
     both: _Direction, up: _Direction, down: _Direction, given: dict[str, str] | None
 ) -> dict[str, str]:
     """The parameter of `shell` that each field of the document is made from. The others are a file's."""
-    links = ("rate", "deliveries", "buffer", "queue", "loss", "jitter")
     return {
         "seed": "seed",
         "hosts.ecn": "ecn",
-        **{f"path.{key}": key for key in ("rtt", "router", "burst") if given is None or key in given},
+        **{f"path.{key}": key for key in _OF_PATH if given is None or key in given},
         **{
             f"{path}.{key}": direction.parameter(key, both)
             for path, direction in (("path", up), ("path.reverse", down))
-            for key in links
+            for key in _OF_DIRECTION
             if given is None or key in given
         },
     }

@@ -12,7 +12,8 @@ from typing import Any
 
 from fullpipe.runs.worlds import kernel
 from fullpipe.runs.worlds.job import Job
-from fullpipe.scenario.scenario import from_document, path_document
+from fullpipe.scenario.path import Path
+from fullpipe.scenario.scenario import from_document
 
 # For medians of delays and of the time in a full queue, one way. A scheduler's wake-up takes half of it.
 MEDIAN_TOLERANCE_NS = 200_000
@@ -99,7 +100,7 @@ class Probe:
 
     def job(self) -> Job:
         """The scenario, resolved like a user's."""
-        path = path_document(
+        path = Path(
             rate=f"{self.rate_bps} bit/s",
             rtt=f"{RTT_MS} ms",
             buffer=f"{self.buffer_bytes} B",
@@ -108,7 +109,7 @@ class Probe:
         scenario = from_document(
             {
                 "name": "check",
-                **path,
+                "path": path.document(),
                 "duration": f"{self.seconds} s",
                 # A scenario needs a flow; this one never runs; probes use its port and class.
                 "flows": [{"controller": "reno"}],
