@@ -5,7 +5,6 @@ import os
 import resource
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Generator
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import fullpipe as fp
+import starting
 from fullpipe.measures.run import Run
 from fullpipe.report.results import Results
 from fullpipe.runs.worlds import kernel, quic_program, sim
@@ -37,6 +37,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("kernel")
         if "quic_stacks" in needs:
             item.add_marker("quic")
+        # Those that compile a copy of the sources or an example.
+        if hasattr(getattr(item, "module", None), "cargo"):
+            item.add_marker("long")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -158,11 +161,4 @@ PATH = ("--rate", "10 Mbit/s", "--rtt", "20 ms")
 
 def command(*arguments: str, **more: str) -> "subprocess.CompletedProcess[str]":
     """Runs `fullpipe` as a user does."""
-    return subprocess.run(
-        [sys.executable, "-m", "fullpipe", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        env={**os.environ, **more},
-        check=False,
-    )
+    return starting.run(*arguments, env={**os.environ, **more}, limit_s=600)

@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from conftest import command
 from fullpipe import evidence
 from fullpipe._native import ScenarioError
 from fullpipe.advisor import (
@@ -441,13 +441,7 @@ def _map(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
         "--out",
         str(folder),
     ]
-    return subprocess.run(
-        [sys.executable, "-m", "fullpipe", *words, *more],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    return command(*words, *more)
 
 
 def test_a_map_is_drawn_and_found_again(tmp_path: Path) -> None:
@@ -491,31 +485,13 @@ def test_a_map_that_cannot_be_drawn_names_the_option(tmp_path: Path, more: list[
 
 
 def test_the_command_answers_and_refuses(tmp_path: Path) -> None:
-    words = [
-        sys.executable,
-        "-m",
-        "fullpipe",
-        "advise",
-        "--rate",
-        "20mbit",
-        "--rtt",
-        "40ms",
-        "--seeds",
-        "2",
-    ]
-    done = subprocess.run([*words, "--json"], capture_output=True, text=True, check=False, timeout=300)
+    done = command("advise", "--rate", "2mbit", "--rtt", "40ms", "--seeds", "2", "--json")
     assert done.returncode == 0, done.stderr
     assert {"answer", "winner", "ranking", "crossings", "apply", "trust"} <= set(json.loads(done.stdout))
-    (tmp_path / "paths.csv").write_text("name,rate,rtt\nhome,20mbit,20 ms\noffice,80mbit,10 ms\n")
-    many = subprocess.run(
-        [*words[:4], "--from", str(tmp_path / "paths.csv"), "--seeds", "2"],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    (tmp_path / "paths.csv").write_text("name,rate,rtt\nhome,2mbit,20 ms\noffice,8mbit,10 ms\n")
+    many = command("advise", "--from", str(tmp_path / "paths.csv"), "--seeds", "2")
     assert "2 paths: " in many.stdout, many.stderr
-    bare = subprocess.run(words[:4], capture_output=True, text=True, check=False, timeout=300)
+    bare = command("advise")
     assert (bare.returncode, bare.stdout) == (2, "")
     assert "--rate" in bare.stderr
 

@@ -4,8 +4,6 @@ Time is counted and not measured: a clock goes on by what the runs cost by the w
 """
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from conftest import command
 from fullpipe._native import ScenarioError
 from fullpipe.advisor import (
     Question,
@@ -207,8 +206,7 @@ def test_the_command_names_the_option_and_what_it_needs(tmp_path: Path, form: st
         "options": ["--rate", "119gbit", "--rtt", "362ms"],
         "file": ["--from", str(tmp_path / "paths.csv")],
     }[form]
-    words = [sys.executable, "-m", "fullpipe", "advise", *given, "--budget", "1"]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=300)
+    done = command("advise", *given, "--budget", "1")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("fullpipe: --budget 1 s is too short: ")
     assert "; give " in done.stderr

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from conftest import command
 from fullpipe._native import ScenarioError
 from fullpipe.advisor import Question, advise, many, sources
 from fullpipe.advisor.question import parsed
@@ -405,9 +406,7 @@ def test_an_option_comes_before_the_file_on_the_command_line(tmp_path: Path) -> 
     ]
     for name in OURS:
         words += ["--candidates", name]
-    done = subprocess.run(
-        [sys.executable, "-m", "fullpipe", *words, "--seeds", "2"], capture_output=True, text=True, check=True
-    )
+    done = command(*words, "--seeds", "2")
     (told,) = json.loads(done.stdout)["paths"]
     assert told["path"] == {"rate": "20000000 bit/s", "rtt": "40ms", "buffer": "1 bdp"}
     assert (told["given"]["rtt"], told["given"]["buffer"]) == ("40ms", "1 bdp")

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import fullpipe as fp
-from conftest import answer_for_the_kernel
+from conftest import answer_for_the_kernel, command
 from fullpipe._native import ScenarioError
 from fullpipe.advisor import goals, ranking
 from fullpipe.advisor.answer import called
@@ -34,13 +34,7 @@ def deep() -> fp.Advice:
 def test_an_answer_is_printed_as_the_command_prints_it(deep: fp.Advice) -> None:
     words = ["advise", "--rate", "20 Mbit/s", "--rtt", "40 ms", "--buffer", "8 bdp", "--for", "delay"]
     words += [word for name in OURS for word in ("--candidates", name)]
-    done = subprocess.run(
-        [sys.executable, "-m", "fullpipe", *words, "--seeds", "4"],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=300,
-    )
+    done = command(*words, "--seeds", "4")
     printed = [line.rstrip() for line in done.stdout.splitlines()]
     assert printed == str(deep).splitlines()
     assert printed[0] == deep.answer

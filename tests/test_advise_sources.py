@@ -4,14 +4,13 @@ import csv
 import io
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from conftest import command
 from fullpipe._native import ScenarioError
 from fullpipe.advisor import advise, many, many_page, sources
 from fullpipe.advisor.sources import prometheus, rum
@@ -384,12 +383,6 @@ def test_a_folder_for_one_path_is_refused(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert "give --from" in done.stderr
     assert not (tmp_path / "new").exists()
-
-
-def command(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "fullpipe", *words], capture_output=True, text=True, check=False, timeout=600
-    )
 
 
 # Any source, damaged or hostile.

@@ -603,17 +603,13 @@ def test_two_classes_of_one_text_are_refused(folder: Path) -> None:
 
 
 def test_the_command_line_takes_a_file(folder: Path) -> None:
-    command = ["compare", "bbr1", "mine.py:Mine", "--rate", "10 Mbit/s", "--rtt", "20 ms"]
-    options = ["--duration", "1 s", "--seeds", "1", "--json"]
-    done = subprocess.run(
-        [sys.executable, "-m", "fullpipe", *command, *options], capture_output=True, text=True, check=False
-    )
+    words = ["compare", "bbr1", "mine.py:Mine", "--rate", "10 Mbit/s", "--rtt", "20 ms"]
+    words += ["--duration", "1 s", "--seeds", "1", "--json"]
+    done = command(*words)
     assert done.returncode == 0, done.stderr
     assert "mine.py:Mine" in done.stdout and json.loads(done.stdout)
     (folder / "mine.py").write_text(SOURCE.replace("if change.reduce", "if 1 // 0"))
-    failed = subprocess.run(
-        [sys.executable, "-m", "fullpipe", *command, *options], capture_output=True, text=True, check=False
-    )
+    failed = command(*words)
     assert failed.returncode != 0 and "Traceback" not in failed.stderr
     place = f"{folder / 'mine.py'}:17: mine.py:Mine: on_state raised ZeroDivisionError"
     assert place in failed.stderr and len(failed.stderr.splitlines()) == 1

@@ -8,8 +8,6 @@ import contextlib
 import io
 import json
 import shlex
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from typing import Any
 import pytest
 
 import fullpipe
+from conftest import command
 
 SAID: list[dict[str, Any]] = json.loads(
     (Path(__file__).parents[1] / "lab/tests/commands.json").read_text(encoding="utf-8")
@@ -35,17 +34,14 @@ def plain(results: fullpipe.Results) -> Any:
 
 
 @pytest.mark.parametrize("said", SAID, ids=IDS)
-def test_the_command_line_gives_the_numbers_of_the_lab(said: dict[str, Any], tmp_path: Path) -> None:
+def test_the_command_line_gives_the_numbers_of_the_lab(
+    said: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "lab.toml").write_text(said["scenario"], encoding="utf-8", newline="")
     program, *words = shlex.split(said["command"])
     assert program == "fullpipe"
-    done = subprocess.run(
-        [sys.executable, "-m", "fullpipe", *words, "--json"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    monkeypatch.chdir(tmp_path)
+    done = command(*words, "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["results"] == of_the_lab(said)
 

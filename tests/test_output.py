@@ -386,13 +386,7 @@ def test_runs_of_an_interrupted_study_are_not_mixed_with_others(here: Path) -> N
 def _compare(folder: Path, seeds: int) -> subprocess.CompletedProcess[str]:
     words = ["compare", "reno", "cubic", "--rate", "2mbit", "--rtt", "10ms", "--duration", "1s"]
     words += ["--seeds", str(seeds)]
-    return subprocess.run(
-        [sys.executable, "-m", "fullpipe", *words, "--out", str(folder)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    return command(*words, "--out", str(folder))
 
 
 def test_a_folder_of_other_files_is_refused_and_left_alone(tmp_path: Path) -> None:
@@ -429,9 +423,7 @@ def test_answers_and_maps_do_not_mix_in_a_folder(tmp_path: Path) -> None:
     (tmp_path / "map.json").write_text("{}")
     (tmp_path / "paths.csv").write_text("rate,rtt\n2mbit,10ms\n")
     words = ["advise", "--from", str(tmp_path / "paths.csv"), "--seeds", "2", "--out", str(tmp_path)]
-    done = subprocess.run(
-        [sys.executable, "-m", "fullpipe", *words], capture_output=True, text=True, check=False, timeout=300
-    )
+    done = command(*words)
     assert done.returncode == 2
     assert "holds results of `fullpipe map`; name another folder" in done.stderr
     assert not (tmp_path / "answers.json").exists()
