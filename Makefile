@@ -1,7 +1,8 @@
 # Fullpipe from a checkout. Needs Python 3.11 or newer, stable Rust and make; all else is installed into .venv.
 #
 #   make demo      runs BBR and CUBIC on one path, simulated and over this machine's own TCP; the report is in out/demo
-#   make test      checks formats, lints and types, and runs the tests of both languages
+#   make test      checks formats, lints and types, and runs the tests of both languages but the long ones
+#   make test-all  the same with the long tests: those that compile copies of the sources, or make thousands of runs
 #   make lint      checks formats, lints and types only
 #   make docs      makes the tables of the documentation from the evidence in results/
 #   make lab       builds the lab, the page that simulates in the browser, so that `fullpipe lab` opens it; needs node and npm,
@@ -57,7 +58,7 @@ BEGUN = @echo "== $@ ($$(date -u +%H:%M:%S))"
 # Makes cargo and pip build for the same interpreter, and puts maturin on the path.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help demo docs test lint lint-rust lint-python lint-citations test-rust test-no-std test-bpf test-python lab lab-engine lab-site \
+.PHONY: help demo docs test test-all lint lint-rust lint-python lint-citations test-rust test-no-std test-bpf test-python lab lab-engine lab-site \
 	lab-installed test-lab bench-lab quic test-quic mistakes differential package lock bench clean
 
 help:
@@ -69,6 +70,11 @@ demo: $(PACKAGE)
 	@echo "The report: $(CURDIR)/out/demo/report.html"
 
 test: lint test-rust test-no-std test-bpf test-python
+
+# Which of Python's tests are left out.
+LONG := and not long
+test-all: LONG :=
+test-all: test
 
 lint: lint-rust lint-python lint-citations
 
@@ -115,8 +121,8 @@ test-bpf: $(TOOLS)
 # Tests of the kernel world have the machine for themselves; the others share its cores.
 test-python: $(DEV)
 	$(BEGUN)
-	$(BIN)/python -m pytest --numprocesses logical --dist worksteal -m "not kernel"
-	$(BIN)/python -m pytest -m kernel
+	$(BIN)/python -m pytest --numprocesses logical --dist worksteal -m "not kernel $(LONG)"
+	$(BIN)/python -m pytest -m "kernel $(LONG)"
 
 # The page is a part of the package: it is installed once it is built.
 lab: lab-site
@@ -153,19 +159,20 @@ quic: $(PACKAGE) $(QUIC)
 	@$(BIN)/fullpipe doctor | grep -A 1 "^QUIC world"
 	@echo "The world quic is built: $(BIN)/fullpipe compare bbr3 noq:bbr3 quinn:bbr --world quic"
 
-# The last two files build examples beside what $(QUIC) and the tests of the crates compiled: a controller of
+# The last two files build examples beside what the tests of the crates compiled: a controller of
 # one's own, and a program that downloads a file, which runs in the kernel world.
 # Tests in Python that need none of the stacks are those of `test-python`.
-# Tests of the crates run in the dev profile, for its overflow checks and debug assertions. The download by s2n-quic is a package of
-# its own, with a lock file of its own, and checks itself.
-test-quic: $(DEV) $(QUIC)
+# All run in the dev profile, for its overflow checks and debug assertions, so that the stacks compile once; `make quic` has the
+# release profile. The download by s2n-quic is a package of its own, with a lock file of its own, and checks itself.
+test-quic: $(DEV)
 	$(QUIC_CARGO) fmt --all --check
 	$(QUIC_CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	export RUSTDOCFLAGS="-D warnings" && $(QUIC_CARGO) doc --no-deps --locked $(addprefix -p ,$(QUIC_CRATES))
 	$(QUIC_CARGO) test --locked
 	cd quic && CARGO_TARGET_DIR="$(abspath $(CARGO_TARGET))/quic" cargo test --workspace --exclude fullpipe-quic --locked
 	cargo run --locked --manifest-path quic/s2n/tests/connection/Cargo.toml --target-dir "$(abspath $(CARGO_TARGET))/quic"
-	CARGO_TARGET_DIR="$(abspath $(CARGO_TARGET))" FULLPIPE_REQUIRE_QUIC=1 $(BIN)/python -m pytest \
+	CARGO_TARGET_DIR="$(abspath $(CARGO_TARGET))" FULLPIPE_REQUIRE_QUIC=1 \
+		FULLPIPE_QUIC="$(abspath $(CARGO_TARGET))/quic/debug/fullpipe-quic" $(BIN)/python -m pytest \
 		tests/test_quic_stacks.py tests/test_quic_example.py tests/test_quic_programs.py
 
 # MISTAKES=--quick makes only the shorter list.

@@ -4,6 +4,8 @@ import pytest
 
 from advising import PAGE, Example, examples
 
+pytestmark = pytest.mark.long
+
 EXAMPLES = list(examples(PAGE.read_text(encoding="utf-8")))
 
 

@@ -11,6 +11,8 @@ import pytest
 from fullpipe import ScenarioError, _native, schema
 from fullpipe.scenario.scenario import Scenario, from_document
 
+pytestmark = pytest.mark.long  # Thousands of runs.
+
 # Values that differ from the default, by the end of a setting's place; the longest end counts.
 VALUES: dict[str, list[Any]] = {
     "after": [],
