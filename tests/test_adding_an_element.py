@@ -34,7 +34,7 @@ fn a_flow_loses_packets_at_handovers() {
     assert!(lost(SCENARIO) > 10);
     assert_eq!(lost(&SCENARIO.replace("50 ms", "0 ms")), 0);
     let (before, _) = SCENARIO.split_once("after").unwrap();
-    let key = format!("{before} handover = \"1 s, 50 ms\" }}");
+    let key = format!(r#"{before} handover = "1 s, 50 ms" }}"#);
     assert_eq!(lost(&key), lost(SCENARIO));
 }
 

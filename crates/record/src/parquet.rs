@@ -89,8 +89,7 @@ mod tests {
             assert_eq!(batches, [table.of(&run)]);
             assert_eq!(metadata["fullpipe.format"], "1");
             assert_eq!(metadata["fullpipe.table"], name);
-            let provenance: Provenance =
-                serde_json::from_str(&metadata["fullpipe.provenance"]).unwrap();
+            let provenance: Provenance = serde_json::from_str(&metadata["fullpipe.provenance"]).unwrap();
             assert_eq!(provenance, run.provenance);
             assert_eq!(metadata.len(), 3);
         }
