@@ -387,7 +387,7 @@ def test_each_form_of_an_answer_lists_its_inputs(tmp_path: Path) -> None:
         "Given: rtt 40ms" in text and "Measured: rate 20 Mbit/s" in text and "Assumed: buffer 1 bdp" in text
     )
     # A question without a file has them, too.
-    alone = advise(Question("5mbit", "20ms", candidates=OURS), goal="delay", seeds=2).to_dict()
+    alone = advise(Question(rate="5mbit", rtt="20ms", candidates=OURS), goal="delay", seeds=2).to_dict()
     assert alone["given"] == {"rate": "5mbit", "rtt": "20ms", "candidates": "cubic, bbr1", "goal": "delay"}
     assert alone["measured"] == {} and alone["left_out"] == []
 

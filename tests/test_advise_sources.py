@@ -27,7 +27,7 @@ def read(folder: Path, text: str | bytes) -> sources.Paths:
 
 def numbers(path: sources.Path, **asked: Any) -> dict[str, float]:
     found = path.question({"buffer": "1 bdp", **asked}).numbers()
-    return {"rate": found.rate_bps, "rtt": found.rtt_ms, "loss": found.loss, "jitter": found.jitter_ms}
+    return {"rate": found.rate_bps, "rtt": found.rtt_ms, "loss": found.loss, "jitter": found.of("jitter")}
 
 
 # Prometheus.

@@ -177,11 +177,9 @@ def test_a_recorded_grid_replaces_its_own_lines(tiny: Path, capsys: pytest.Captu
     assert [row.name for row in whole.rows] == ["cubic alone", "two"]
     assert {row.verdict for row in whole.rows} == {"agrees"}
     assert write.markdown(whole) == Path("here/table.md").read_text(encoding="utf-8")
-    builds = {world: registry.named(world).build() for world in ("sim", "kernel")}
-    assert evidence.older_sentence(whole.cells, "cell", builds) == ""
-    assert (
-        evidence.older_sentence(whole.cells, "cell", {}) == "Older than the code of today: the whole table."
-    )
+    builds = {world: {registry.named(world).build()} for world in ("sim", "kernel")}
+    assert evidence.ages_sentence(whole.cells, "cell", builds) == ""
+    assert evidence.ages_sentence(whole.cells, "cell", {}) == "Older than the code of today: the whole table."
 
 
 def test_a_missed_target_ends_with_1(

@@ -83,7 +83,7 @@ def test_tables_of_words_wrap_at_spaces(width: int) -> None:
     check_whole(tables.diagnosis(doctor.requirements()), width)
     check_whole(tables.controllers(api.controllers()), width)
     everything = catalogue.everything()
-    rows = [command._row(one, catalogue.built(one.id), None, timed=False) for one in everything]
+    rows = [command._row(one, catalogue.built(one.id), None) for one in everything]
     check_whole(study_tables.claims(rows), width)
     for row in rows:
         for one in row["worlds"].values():  # type: ignore[attr-defined]

@@ -37,6 +37,7 @@ const WORLDS: [World; 2] = [
 /// What turns words into specs. A stored run is also known by its spec, so that it does not matter how that came about.
 const WORDS: &[&str] = &[
     "crates/files/src",
+    "crates/scenario/src/declared.rs",
     "crates/scenario/src/document.rs",
     "crates/scenario/src/elements.rs",
     "crates/scenario/src/format.rs",

@@ -202,11 +202,12 @@ def _study(name: str, package: ModuleType) -> Study:
     modules = [one.name for one in pkgutil.iter_modules(package.__path__) if not one.name.startswith("_")]
     for stem in _sorted(modules, order):
         module = importlib.import_module(f"{package.__name__}.{stem}")
+        about = About.of(module)
         noted = notes_of.get(stem, Notes())
         claim = module.CLAIM.completed(vars(module))
         claim = replace(claim, cause=noted.cause) if noted.cause else claim
         here = module.__name__.startswith(f"{papers_here.__name__}.")
-        found.append(Built(name, stem, About.of(module), claim, noted.changes, here))
+        found.append(Built(name, stem, about, claim, noted.changes, here))
     return Study(name, About.of(package), package.PAPER, tuple(found))
 
 

@@ -77,7 +77,7 @@ def of(found: Found) -> list[evidence.Line]:
     """The lines of a grid that was just run."""
     plan = found.plan
     fingerprint = {world.name: world.build() for world in plan.pair}
-    made = evidence.made(f"{plan.command} --record", fingerprint, kernels(found.cells))
+    made = evidence.made(plan.command, fingerprint, kernels(found.cells))
     whole = {
         "key": _key(plan, None),
         "made": made,

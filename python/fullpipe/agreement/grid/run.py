@@ -40,6 +40,7 @@ class Plan:
     only: str | None = None
     worlds: tuple[str, str] = registry.PAIR  # The second is the reference.
     hosts: str | None = None  # The model of hosts that the grid was loaded with.
+    record: bool = False  # Whether its results are put into `results/`.
 
     @property
     def pair(self) -> tuple[World, World]:
@@ -65,6 +66,7 @@ class Plan:
             ("attempts", self.attempts, sweep.ATTEMPTS),
         ):
             words += [] if given == default else [f"--{name}", str(given)]
+        words += ["--record"] if self.record else []
         return shlex.join(words)
 
     @property

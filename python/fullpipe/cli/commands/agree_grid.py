@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -32,6 +33,7 @@ def agree(
     """Runs the grid, prints and writes its results, and returns whether every target is met."""
     if record:
         lines.check()
+        plan = replace(plan, record=True)
     try:
         with files.runs_kept(folder), Watched(errors, say, " and ".join(plan.worlds)) as watch:
             found = run.carry_out(plan, folder, say=watch.say, watch=watch)
