@@ -165,20 +165,19 @@ quic: $(PACKAGE) $(QUIC)
 	@$(BIN)/fullpipe doctor | grep -A 1 "^QUIC world"
 	@echo "The world quic is built: $(BIN)/fullpipe compare bbr3 noq:bbr3 quinn:bbr --world quic"
 
-# The last two files build examples beside what the tests of the crates compiled: a controller of
+# The last two files build examples beside what $(QUIC) and the tests of the crates compiled: a controller of
 # one's own, and a program that downloads a file, which runs in the kernel world.
 # Tests in Python that need none of the stacks are those of `test-python`.
-# All run in the dev profile, for its overflow checks and debug assertions, so that the stacks compile once; `make quic` has the
-# release profile. The download by s2n-quic is a package of its own, with a lock file of its own, and checks itself.
-test-quic: $(DEV)
+# Tests of the crates run in the dev profile, for its overflow checks and debug assertions. The download by s2n-quic is a package of
+# its own, with a lock file of its own, and checks itself.
+test-quic: $(DEV) $(QUIC)
 	$(QUIC_CARGO) fmt --all --check
 	$(QUIC_CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	export RUSTDOCFLAGS="-D warnings" && $(QUIC_CARGO) doc --no-deps --locked $(addprefix -p ,$(QUIC_CRATES))
 	$(QUIC_CARGO) test --locked
 	cd quic && CARGO_TARGET_DIR="$(abspath $(CARGO_TARGET))/quic" cargo test --workspace --exclude fullpipe-quic --locked
 	cargo run --locked --manifest-path quic/s2n/tests/connection/Cargo.toml --target-dir "$(abspath $(CARGO_TARGET))/quic"
-	CARGO_TARGET_DIR="$(abspath $(CARGO_TARGET))" FULLPIPE_REQUIRE_QUIC=1 \
-		FULLPIPE_QUIC="$(abspath $(CARGO_TARGET))/quic/debug/fullpipe-quic" $(BIN)/python -m pytest \
+	CARGO_TARGET_DIR="$(abspath $(CARGO_TARGET))" FULLPIPE_REQUIRE_QUIC=1 $(BIN)/python -m pytest \
 		tests/test_quic_stacks.py tests/test_quic_example.py tests/test_quic_programs.py
 
 # MISTAKES=--quick makes only the shorter list.

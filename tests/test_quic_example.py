@@ -21,12 +21,12 @@ PATH: dict[str, Any] = {"rate": "10 Mbit/s", "rtt": "20 ms", "duration": "3 s"}
 
 @pytest.fixture(scope="module")
 def built() -> Path:
-    """The program of the example, compiled beside what `make test-quic` compiled."""
+    """The program of the example, compiled beside what `make quic` compiled."""
     if not os.environ.get("FULLPIPE_REQUIRE_QUIC"):
         pytest.skip("compiles for minutes: `make test-quic` runs it")
     target = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target").absolute() / "quic"
     done = subprocess.run(
-        ["cargo", "build", "--locked"],
+        ["cargo", "build", "--release", "--locked"],
         cwd=EXAMPLE,  # Where .cargo/config.toml has the flag.
         env={**os.environ, "CARGO_TARGET_DIR": str(target)},
         capture_output=True,
@@ -35,7 +35,7 @@ def built() -> Path:
     )
     assert done.returncode == 0, done.stderr
     assert "warning" not in done.stderr, done.stderr
-    return target / "debug" / "my-quic-controller"
+    return target / "release" / "my-quic-controller"
 
 
 @pytest.fixture
