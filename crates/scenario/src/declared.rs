@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Deref;
+use std::sync::{Mutex, PoisonError};
 
 use fullpipe_path::config::{ElementConfig, Probability};
 use fullpipe_path::element::{ElementInfo, FieldInfo, OptionInfo, Shape, Side, Value};
@@ -76,6 +77,18 @@ fn must(field: &FieldInfo) -> bool {
 
 fn lines(summary: &[&str]) -> String {
     summary.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ")
+}
+
+/// Serde's error for a key that is not `known`. Serde wants a list that lives as long as the program, so each list is kept once.
+fn unknown_field<E: de::Error>(key: &str, known: Vec<&'static str>) -> E {
+    static KEPT: Mutex<BTreeSet<&'static [&'static str]>> = Mutex::new(BTreeSet::new());
+    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    let list = kept.get(known.as_slice()).copied().unwrap_or_else(|| {
+        let list = &*known.leak();
+        kept.insert(list);
+        list
+    });
+    E::unknown_field(key, list)
 }
 
 /// A declared element in a list of a path.
@@ -184,9 +197,7 @@ impl<'de> Visitor<'de> for Fields {
         let mut given = BTreeMap::new();
         while let Some(key) = entries.next_key::<String>()? {
             let Some(field) = self.0.field(&key) else {
-                let known: Vec<&'static str> = self.0.fields.iter().map(|field| field.name).collect();
-                // The list is as long as the program: there is one for each kind, and an error ends the reading.
-                return Err(de::Error::unknown_field(&key, known.leak()));
+                return Err(unknown_field(&key, self.0.fields.iter().map(|field| field.name).collect()));
             };
             given.insert(field.name, entries.next_value_seed(Reading(field.shape))?);
         }
@@ -402,7 +413,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Sorted<'_, A> {
                 }
                 None => {
                     let all = self.known.iter().copied().chain(options().map(|(_, option)| option.name));
-                    return Err(de::Error::unknown_field(&key, all.collect::<Vec<_>>().leak()));
+                    return Err(unknown_field(&key, all.collect()));
                 }
             }
         }

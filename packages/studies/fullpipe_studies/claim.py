@@ -415,7 +415,6 @@ class Claim:
     about: str | None = None
     # Variants of the test bed, if it is not known to the letter.
     setups: Setups | None = None
-    changed: str = ""  # If its verdict changed lately: what changed it.
     seeds: int = 10  # The default number of seeds,
     quick_seeds: int = 3  # and in short forms.
     # Seconds on two cores in these forms, for claims where computing the estimate would take long.

@@ -283,17 +283,17 @@ def _causes(shown: Sequence[Row]) -> list[str]:
 
 
 def _changes(shown: Sequence[Row]) -> list[str]:
-    """The last change of each verdict, in one line for those that changed alike."""
-    alike: dict[catalogue.Change, list[str]] = {}
+    """The last change of each verdict, in one line for those with the same change."""
+    same: dict[catalogue.Change, list[str]] = {}
     for row in shown:
         built = catalogue.built(row.claim)
         change = None if built is None else built.changes.get(row.world)
         if change is not None and change.now == row.word:
-            alike.setdefault(change, []).append(f"`{row.claim}` {row.world}")
+            same.setdefault(change, []).append(f"`{row.claim}` {row.world}")
     told = [
         f"* {f'{one.on}: ' if one.on else ''}{one.was} → {one.now}: {', '.join(names)}."
         f"{f' {_sentence(one.why)}' if one.why else ''}"
-        for one, names in alike.items()
+        for one, names in same.items()
     ]
     return ["", _CHANGES, "", _CHANGES_SAID, "", *told] if told else []
 

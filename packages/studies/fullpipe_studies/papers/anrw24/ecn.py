@@ -139,9 +139,5 @@ CLAIM = Claim(
         tiny={"queue": ("codel",), "rtt_ms": (40,), "seconds": (4,)},
         document=_document,
     ),
-    cause="Behind a step with 40 ms, all five CUBIC flows are at their least window of two segments, "
-    "which is 2.7 % of our 100 Mbit/s: no more than 97.3 % can be left for BBRv3. With the same "
-    "queue on 500 Mbit/s it has 99.4 %, on 1 Gbit/s 99.7 %. The queue marks instead of dropping, "
-    "and BBRv3 takes no notice with an RTT above 5 ms",
     look_at="Which bars reach the upper dashed line?",
 )

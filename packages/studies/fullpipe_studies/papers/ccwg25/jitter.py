@@ -189,14 +189,6 @@ CLAIM = Claim(
         only=_is_run,
     ),
     look_at="How slowly do the curves fall beyond one RTTmin?",
-    cause="At a jitter of 4 RTTmin a packet takes three RTTmin on average, and the window holds two: this is "
-    "the collapse that other research predicts, of BBRv1 (8 % at 100 Mbit/s), of the draft's BBRv3 (5 "
-    "%) and of Google's (2 %). But packets that overtake also look lost, and CUBIC, which knows no "
-    "RTTmin, delivers 3 % there. At 2 RTTmin the draft's BBRv3 delivers 92 %, Google's 25 % and CUBIC "
-    "15 %: what looks lost ends each probe, and the draft returns to a probe whose losses were spurious "
-    "(138 of 401 samples of a run are in ProbeBW_UP, with Google's none). Where the path varies, "
-    "nothing looks lost, and the estimate grows from probe to probe: at 10 Gbit/s it needs 30 s (bbr3, "
-    "one run of 40 s), and our runs there end after 10 s.",
     about=_path.ABOUT,
     seeds=_path.SEEDS,
     quick_seeds=_path.QUICK_SEEDS,

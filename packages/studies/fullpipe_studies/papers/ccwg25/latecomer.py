@@ -223,7 +223,6 @@ CLAIM = Claim(
     ),
     look_at="When do the two curves meet, and do they stay together? Where flows that start at once need as "
     "long, it is not the late start.",
-    changed="Fair is within 10 % of a fair share until the end, where a Jain's index of 0.95 was before",
     about=_path.ABOUT,
     seeds=_path.SEEDS,
     quick_seeds=_path.QUICK_SEEDS,

@@ -156,18 +156,6 @@ CLAIM = Claim(
         document=_document,
     ),
     look_at="Look for the peaks of each BBR above its baseline, and for how far below CUBIC both are.",
-    cause="The draft's BBRv3 and Google's behave alike. The peaks of their probes are those of the slides, "
-    "but between probes, which is most of the time, there is no queue: a flow sends at 99 % of its "
-    "estimate, and natural jitter raises the estimate by 0.3 % only at 100 Mbit/s, 50 ms. Jitter of up "
-    "to 1 ms raises it by 1.8 % and the median queue to 0.2 RTTmin, 4 ms by 3.7 % and to 0.56 RTTmin; "
-    "with pacing_margin_percent=0 natural jitter makes it 0.11 RTTmin (bbr3, 3 seeds, 30 s). So either "
-    "the slides mean the peaks, or their path is noisier than our model. At 10 Gbit/s about a hundred "
-    "packets leave within 125 us, and each waits for a slow one before it: in this model the noise is "
-    "smaller there than at 1 Gbit/s. With jitter of up to 1 ms the median is 0.33 RTTmin. Over QUIC the "
-    "medians are 8 to 120 times smaller: noq's pacer sends packet by packet, Linux's TCP in bursts of up to "
-    "1 ms. With TCP's bursts off (gso_max_segs = 1) the simulator's medians are 0.0014 RTTmin at 100 Mbit/s, "
-    "0.0012 to 0.0046 at 1 Gbit/s and 0.00007 at 10 Gbit/s, and QUIC's are 0.0015, 0.0011 and 0.00007 "
-    "(bbr3, 3 seeds).",
     about=_path.ABOUT,
     seeds=_path.SEEDS,
     quick_seeds=_path.QUICK_SEEDS,

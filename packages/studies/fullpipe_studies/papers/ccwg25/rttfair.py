@@ -151,11 +151,6 @@ CLAIM = Claim(
         only=_is_run,
     ),
     look_at="Which controllers are above one half, and which below?",
-    cause="With 0.8 BDP of 20 ms the buffer holds 16 ms and overflows before a window of two BDPs limits "
-    "either flow. Then losses decide, which both flows have alike (430 each in a run of bbr3), and no "
-    "flow prevails: the longer RTT has 48 % with Google's BBRv3, 50 % with the draft's and 54 % with "
-    "BBRv1. On all other paths it prevails. With 1 BDP its share is 68 % with bbr3, and from 2 BDP on, "
-    "without losses, 82 %.",
     about=_path.ABOUT,
     seeds=_path.SEEDS,
     quick_seeds=_path.QUICK_SEEDS,

@@ -253,11 +253,6 @@ CLAIM = Claim(
         document=_document,
     ),
     look_at="Which curve is lower at the sizes of most flows, in each buffer, and how far is it from SRPT?",
-    cause="Nine of ten flows are small, and their slowdown is the queue that large flows keep. With 1 BDP, "
-    "CUBIC's large flows lose segments and leave the link: it carries 45 % of its rate, with bbr3 53 %, "
-    "and the mean queue is 0.12 instead of 0.23 RTTmin. With 8 BDP CUBIC's queue is 2.2 RTTmin and "
-    "bbr3's 0.6. The slides do not say which buffer they mean, nor the load of the trace; 2 of 3 Gbit/s "
-    "is our choice.",
     about=_path.ABOUT,
     seeds=_path.SEEDS,
     quick_seeds=_path.QUICK_SEEDS,

@@ -66,8 +66,6 @@ CLAIM = Claim(
         document=_steady.document,
     ),
     measure=_steady.measure,
-    cause="The same as in ware19.share and ware19.model: beside CUBIC, one flow stays below the model in "
-    "every buffer",
     look_at="Is the line of a single flow on the grey one?",
     about="bbr1",
     seeds=5,

@@ -89,9 +89,6 @@ CLAIM = Claim(
         document=_steady.document,
     ),
     measure=_steady.measure,
-    cause="The model is off for both beside CUBIC, for BBRv1 as in ware19.share. BBRv3's curve has another "
-    "shape: beside Reno it rises with the buffer up to 16 BDP, where the model falls. A median over "
-    "buffers hides that",
     look_at="Which of the two lines follows the grey one?",
     about="bbr3",
     seeds=5,

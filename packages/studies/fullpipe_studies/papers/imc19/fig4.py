@@ -377,7 +377,4 @@ CLAIM = Claim(
     seeds=_grid.SEEDS,
     quick_seeds=_grid.QUICK_SEEDS,
     setups=_testbed.setups(),
-    changed="The accuracy is compared with the range over protocols of cross-validation, the winner with "
-    "where it changes; the hosts have their 1 Gbit/s interface at every rate, the router is "
-    "tc-tbf, and the kernel world has 24 paths with the grid's proportions",
 )

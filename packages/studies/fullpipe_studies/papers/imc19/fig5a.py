@@ -132,6 +132,4 @@ CLAIM = Claim(
     seeds=_grid.SEEDS,
     quick_seeds=_grid.QUICK_SEEDS,
     setups=_testbed.setups(),
-    changed="Judged by the paper's statements instead of a limit of our own; the hosts have their "
-    "interface at 1 Gbit/s, too, and the router drops bursts whole",
 )

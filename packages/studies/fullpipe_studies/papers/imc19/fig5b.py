@@ -146,6 +146,4 @@ CLAIM = Claim(
     seeds=_grid.SEEDS,
     quick_seeds=_grid.QUICK_SEEDS,
     setups=_testbed.setups(),
-    changed="The hosts' interface, and the router's bursts; what CUBIC would do with thresholds of earlier "
-    "runs is in the table of set-ups",
 )

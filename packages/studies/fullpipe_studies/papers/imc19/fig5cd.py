@@ -119,11 +119,4 @@ CLAIM = Claim(
     seeds=_grid.SEEDS,
     quick_seeds=_grid.QUICK_SEEDS,
     setups=_testbed.setups(),
-    cause="How much is lost is decided by two things that the paper does not tell: the depth of the bucket,"
-    " and how many packets of a burst the router's GRO merges. On 20 of the paths with 100 KB (15 s, "
-    "one seed) BBR loses 5.9 % and CUBIC 1.0 % with a bucket of 100 ms and GRO of 32"
-    " packets, 3.7 and 0.3 % with one of 10 ms, and 7.9 and 1.9 % with 100 ms where bursts arrive "
-    "whole. A deep bucket lets a flow overshoot for longer, and what does not fit then is lost in "
-    "larger pieces",
-    changed="The router drops bursts whole, and the hosts of the 1 Gbit/s row lose nothing",
 )

@@ -141,5 +141,4 @@ CLAIM = Claim(
     look_at="At which loss rate does each BBR leave the top? BBR_1.5 should not reach the last dashed line.",
     seeds=5,
     setups=_testbed.setups(_testbed.MININET),
-    changed="In Mininet, netem loses a host's burst whole",
 )

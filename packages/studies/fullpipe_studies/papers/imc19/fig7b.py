@@ -103,5 +103,4 @@ CLAIM = Claim(
     look_at="At which loss rate is each peak?",
     seeds=5,
     setups=_testbed.setups(_testbed.MININET),
-    changed="In Mininet, netem loses a host's burst whole",
 )

@@ -168,6 +168,4 @@ CLAIM = Claim(
     look_at="Where do the coloured lines cross, and how much of the link is used on the left?",
     seeds=5,
     setups=_testbed.setups(_testbed.MININET),
-    changed="tc-tbf drops a host's burst whole, so that neither flow passes 10 KB; with single packets "
-    "BBR has nearly all",
 )

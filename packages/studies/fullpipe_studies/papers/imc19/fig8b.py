@@ -229,6 +229,4 @@ CLAIM = Claim(
     look_at="To the right of the dashed line, the lines should be flat.",
     seeds=5,
     setups=_testbed.setups(),
-    changed="The senders' interfaces and the router's port have 1 Gbit/s, and the router drops what its "
-    "GRO merged as one",
 )

@@ -204,5 +204,4 @@ CLAIM = Claim(
     seeds=_grid.SEEDS,
     quick_seeds=_grid.QUICK_SEEDS,
     setups=_testbed.setups(),
-    changed="The set-up is declared by its sources; the hosts' interface and the router's bursts are in it",
 )

@@ -157,5 +157,4 @@ CLAIM = Claim(
     look_at="How far is BBR above CUBIC on the left, and below it on the right?",
     seeds=5,
     setups=_testbed.setups(_testbed.MININET),
-    changed="tc-tbf drops a host's burst whole, which brings most counts near the paper's",
 )

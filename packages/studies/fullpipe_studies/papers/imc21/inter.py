@@ -106,8 +106,6 @@ CLAIM = Claim(
         tiny={"flows": (10,), "seconds": (2,)},
         document=_document,
     ),
-    cause="In the short form of 60 s only; BBR's share where half of the flows are its own was not looked "
-    "into. The full form takes about 30 minutes on two cores",
     look_at="Which points are above the dashed line?",
     seeds=3,
 )

@@ -138,12 +138,6 @@ CLAIM = Claim(
         tiny={"flows": (10,), "rtt_ms": (20,), "seconds": (2,)},
         document=_document,
     ),
-    cause="In the short form, 60 s are too short for Reno and CUBIC, at the edge as at the core: a flow "
-    "keeps what its slow start won for several of its cycles. After 600 s the indices are 0.96 to "
-    "1.00 at the edge, and at the core 0.96 for Reno with 20 ms (one seed each, the fewest flows). "
-    "BBR is not unfair here: its index at the core is 0.996 with 20 ms, as in the replication "
-    "(1.00), and 0.998 with 100 ms after 600 s (replication: 0.81). The full form takes about 30 "
-    "minutes on two cores",
     look_at="Which lines on the left are lower than those on the right?",
     seeds=3,
 )

@@ -84,10 +84,6 @@ CLAIM = Claim(
         tiny={"buffer_bdp": (1,), "seconds": (6,)},
         document=_document,
     ),
-    cause="The paper's words name no buffer. Up to 1 BDP, BBRv3 leaves CUBIC a fifth. In deeper ones the "
-    "queue never empties, so that BBRv3 takes a part of CUBIC's queue for the path's RTT (161 ms of "
-    "queue at least, in one run with 8 BDP); its window of 2 to 2.25 such BDP then lets it have a "
-    "third with 8 BDP and a quarter with 16. Google's BBRv3 gets the same in all buffers",
     look_at="In which buffers is the line of BBRv3 near zero?",
     about=_path.ABOUT,
     seeds=20,

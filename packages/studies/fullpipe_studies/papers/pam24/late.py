@@ -163,11 +163,6 @@ CLAIM = Claim(
         tiny={"controller": ("bbr3", "bbr1"), "buffer_bdp": (1,), "seconds": (8,)},
         document=_document,
     ),
-    cause="Flows that start together share alike from the beginning with 2 and 8 BDP, under BBRv1 as "
-    "under BBRv3. With 1 BDP both take 5 s with most seeds and up to a minute with others, so that "
-    "their difference is within its interval. Google's BBRv3, which the paper measured, takes 7.8 s "
-    "together and 21 s one after the other, on average over buffers; the draft's 9 and 27, BBRv1 "
-    "8.3 and 16",
     look_at="Is BBRv3 below BBRv1 on the left, and far higher on the right?",
     about=_path.ABOUT,
     seeds=20,

@@ -296,9 +296,5 @@ CLAIM = Claim(
         document=_document,
     ),
     look_at="With which gains is a flow stuck, and at which thresholds?",
-    cause="Packets leave in bursts, which add about 3 ms to the queue that a gain builds, so that fewer "
-    "flows get stuck than the gain alone lets expect; the order of the gains is as expected",
-    changed="Thresholds of demand are drawn in place of one of 12 ms, and flows that get stuck are "
-    "counted; the paper gives no numbers",
     seeds=5,
 )

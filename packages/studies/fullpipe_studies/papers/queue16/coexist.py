@@ -207,11 +207,5 @@ CLAIM = Claim(
         in_wall_time={"buffer_bdp": (0.5, 1, 2, 3, 4, 8, 16), "seconds": (60,)},
         document=_document,
     ),
-    cause="BBR's window of two estimated BDP and its probes do not give way to losses, CUBIC's window does. "
-    "With 1 BDP, BBR's share is 0.88; with cwnd_gain=1.5 it is 0.64, with 1.25 0.54 and with 1 0.24; with "
-    "probes of 5 % instead of 25 (probe_gain=1.05) it is 0.56. With half a BDP it is 0.88 down to a gain of "
-    "1.5, 0.84 with 1.25 and 0.35 with 1. Policer detection (lt_bw=0) changes nothing (3 seeds each)",
-    changed="Converging toward a fair share is read as nearer to a half than to all or nothing, in "
-    "every buffer up to 4 BDP; numbers of our own make no verdict",
     look_at="Where does the line cross a fair share, and do shares still move at the end?",
 )

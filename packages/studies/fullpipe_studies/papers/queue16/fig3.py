@@ -261,10 +261,4 @@ CLAIM = Claim(
     look_at="How long does inflight take to reach its new level after the rise? After the fall the RTT "
     "is high while the old rate is in the filter; after that the queue drains slowly. Where inflight is "
     "close to zero, the flow is in ProbeRTT.",
-    cause="The drain: a queue that is left when the estimate has fallen leaves through Linux's pacing "
-    "margin of 1 %. With pacing_margin_percent=2 it is gone after 3.4 s instead of 5.0, with 4 after "
-    "2.3, and without a margin after 2.8 to 12 s (5 seeds each). The rise: "
-    "Linux leaves the phase with gain 5/4 when inflight has grown by the gain, which it cannot while "
-    "the link is faster, so that one phase of six round trips finds the doubled rate",
-    changed="The RTT after the fall is judged in fixed windows, no longer to the end of the run",
 )

@@ -164,8 +164,4 @@ CLAIM = Claim(
     ),
     look_at="Both lines should grow alike until the pipe is full (50 KB). BBR drops to one BDP at the "
     "second vertical line, and CUBIC keeps growing.",
-    cause="TCP measures the path's least RTT with a SYN, QUIC with a datagram of 1200 bytes, which takes 1 "
-    "ms to send at 10 Mbit/s. So BBR's BDP is one packet larger over QUIC, and its window, which is rounded "
-    "to an even number of packets, is larger by two. They stay in the queue after Drain: 41 to 43 packets "
-    "are in flight over QUIC, and 38 to 40 in TCP (one seed; the third packet is not explained).",
 )

@@ -324,7 +324,6 @@ CLAIM = Claim(
         only=lambda path, losses, **_others: losses == _MODELLED or path in _PATHS,
     ),
     look_at="Which part of each line lies within the shaded band, and how far do assumed losses move it?",
-    changed="The cap is judged without losses only, ratios by their logarithms, and no extremes",
     setups=Setups(factor="losses", judged=_MODELLED),
     seeds=5,
 )

@@ -200,7 +200,6 @@ CLAIM = Claim(
         document=_document,
     ),
     look_at="How far to the right does BBR follow the dashed maximum, after CUBIC has fallen?",
-    changed="At 15 % loss every run is judged if runs have two modes, instead of the share of runs in each",
     # So many tell how often runs collapse at 15 % loss.
     seeds=40,
 )

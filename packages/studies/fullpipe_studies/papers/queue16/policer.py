@@ -227,13 +227,6 @@ CLAIM = Claim(
     look_at="Above: how soon does each come down from the link's rate, which the full bucket allows at "
     "first? Below: in the grey bands bbr1 holds the policer's rate; how steep is its line there, and between "
     "them? Linux cannot switch the model off.",
-    cause="BBR's losses are those of the quarter of the time in which it does not hold the rate: after "
-    "48 rounds Linux probes again, and loses a fifth of the segments until it has found the policer "
-    "again. Held for 127 rounds (lt_bw_max_rtts), BBR loses 4.9 % instead of 6.4, for 24 rounds 8.9, "
-    "without the model 10.1 (5 seeds each). CUBIC loses 0.8 %",
-    changed="Whether the model holds the policer's rate and what it saves are judged, in both worlds, "
-    "and losses against CUBIC's where the list of claims does; before, the kernel was judged by goodput "
-    "and losses alone",
     # The losses with and without the model are near the limit of their ratio.
     seeds=40,
 )

@@ -122,8 +122,6 @@ CLAIM = Claim(
         in_wall_time={"controller": ("bbr1", "cubic"), "jitter_ms": (0, 4)},
         document=_document,
     ),
-    cause="The slower flow gets 16 Mbit/s and not 8.3, within our limit. Its share hardly depends on uniform "
-    "jitter: the bias for the longer RTT alone makes it five times slower",
     look_at="How far above a fair share is each controller, and does jitter lift it?",
     about="bbr1",
 )

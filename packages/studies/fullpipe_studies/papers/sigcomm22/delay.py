@@ -196,10 +196,6 @@ CLAIM = Claim(
         tiny={"controller": ("vegas", _COPA, "cubic"), "wrong_ms": (0, 5, 10), "seconds": (6,)},
         document=_document,
     ),
-    cause="Runs with Vegas and 10 ms have two modes: of ten seeds, seven starve the misled flow, and three "
-    "the other one: flows end where chance put them while the second one started. With 5 ms all starve the "
-    "misled flow. That a flow starves is certain; which one is chance",
-    changed="Its mean hid two modes; CUBIC is judged for each delay",
     look_at="Which lines leave the dashed one, and where are a controller's runs on both sides of it?",
     # With fewer, two modes cannot be told from one.
     quick_seeds=5,

@@ -173,11 +173,6 @@ CLAIM = Claim(
         in_wall_time={"buffer_bdp": (1, 8, 64), "bbrs": (1, 8), "seconds": (120,)},
         document=_document,
     ),
-    cause="Many flows: each window is about four packets above two estimated BDP, because Linux rounds it up "
-    "(bbr_quantization_budget), and the model leaves that out: 32 flows have 128 packets more, of 567 "
-    "that path and queue hold with 16 BDP, and a share of 0.88 instead of 0.70. One flow in 1 to 4 BDP: "
-    "the queue is full on average to 80 %, and the model takes it for full. One flow in 64 BDP: see "
-    "ware19.share. ProbeRTT is as synchronised and takes as long as the model says",
     look_at="How close are the curves of 1 and 32 flows to the grey ones?",
     seeds=5,
 )

@@ -144,11 +144,5 @@ CLAIM = Claim(
         in_wall_time={"others": (1, 16), "seconds": (240,)},
         document=_document,
     ),
-    cause="Beside Reno the model holds. Beside CUBIC its share is an upper limit that BBR approaches by "
-    "probing, and 600 s are too short: from 400 to 1200 s it has 22 % instead of 16 with one flow "
-    "and 64 BDP, and 17 instead of 10 with sixteen. The window binds from an RTT of twice what BBR "
-    "takes for the least one; here the RTT is 1.4 to 1.7 times as long. ProbeRTT leaves time for "
-    "0.6 gain cycles in ten seconds with 64 BDP (1.5 with 32); with a ProbeRTT in 30 s only, one "
-    "flow gets 34 %. Policer detection (lt_bw) plays no part, and CUBIC's constant c only a small one",
     look_at="Is each line flat, and how far above the pale line of fair shares does it end?",
 )

@@ -101,8 +101,5 @@ CLAIM = Claim(
         in_wall_time={"seconds": (120,)},
         document=_document,
     ),
-    cause="The same as in ware19.share: beside CUBIC, BBR's share is below the one at which the window "
-    "binds, so it is limited by its rate most of the time, and after each ProbeRTT its flight has "
-    "to grow from four packets",
     look_at="Is the point without CUBIC near 0 and are the others near 1?",
 )
