@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fullpipe.advisor import goals
 from fullpipe.evidence import LARGER
 from fullpipe.runs.worlds import registry
 from fullpipe.scenario.path import OPTIONS, Option
@@ -229,7 +230,8 @@ Candidates = Annotated[
         autocompletion=complete_controllers,
     ),
 ]
-Goal = Annotated[str, typer.Option("--for", help="What counts: throughput, delay, balance or neighbours.")]
+GOAL_HELP = f"What counts: {goals.NAMES}."
+Goal = Annotated[str, typer.Option("--for", help=GOAL_HELP)]
 
 
 def engine_of(name: str, address: str | None, worlds: "Sequence[str]") -> "Engine | None":
