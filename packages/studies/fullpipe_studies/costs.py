@@ -4,17 +4,15 @@
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
 
-from fullpipe.runs.worlds import registry
 from fullpipe_studies.claim import Size
 
 FILE = Path(__file__).with_name("costs.json")
-_SIZES = (Size.FULL, Size.QUICK)
 
 
 @dataclass(frozen=True)
@@ -42,28 +40,10 @@ def known(claim: str, size: Size) -> Cost | None:
     return None if found is None else Cost(*found)
 
 
-def of(claim: str, size: Size) -> Cost | None:
-    """The cost that follows from the scenarios of a claim; None if it does not run in the simulator."""
-    from fullpipe.runs.engines.local import Local
-    from fullpipe_studies import catalogue
-    from fullpipe_studies.run import Plan
-
-    built = catalogue.built(claim)
-    if built is None or registry.DEFAULT not in built.claim.worlds:
-        return None
-    plan = Plan(built, size, (registry.DEFAULT,), built.claim.seeds_of(size), 1)
-    tasks, scale = plan.sample(registry.DEFAULT)
-    runs = {(task.job.alternative.digest, task.job.seed): task for task in tasks}
-    each = [Local().cost(task) for task in runs.values()]
-    return Cost(round(sum(each) * scale, 2), round(max(each), 2)) if each else None
-
-
-def text(claims: Iterable[str]) -> str:
+def text(found: Mapping[str, Mapping[Size, Cost]]) -> str:
     """The file: a line for each claim."""
     lines = []
-    for claim in claims:
-        found = {size.value: of(claim, size) for size in _SIZES}
-        there = {size: [one.all_s, one.longest_s] for size, one in found.items() if one is not None}
-        if there:
-            lines.append(f" {json.dumps(claim)}: {json.dumps(there)}")
+    for claim, sizes in found.items():
+        shown = {size.value: [one.all_s, one.longest_s] for size, one in sizes.items()}
+        lines.append(f" {json.dumps(claim)}: {json.dumps(shown)}")
     return "{\n" + ",\n".join(lines) + "\n}\n"

@@ -23,7 +23,7 @@ from fullpipe.runs.worlds.job import Job
 from fullpipe.scenario.scenario import from_document
 from fullpipe.text import capitalised, counted, joined, minutes, ran_by
 from fullpipe_studies import costs
-from fullpipe_studies.catalogue import Built
+from fullpipe_studies.catalogue import Built, papers
 from fullpipe_studies.claim import Cell, Claim, Data, Factors, Finding, Row, Size, Trial
 
 REPETITIONS = 3
@@ -278,6 +278,26 @@ def _short(stored: Stored) -> str:
 
 def _named_worlds(worlds: Sequence[str]) -> str:
     return capitalised(joined([world_title(world) for world in worlds]))
+
+
+def cost(claim: Built, size: Size) -> costs.Cost | None:
+    """What the scenarios of a claim cost in the simulator; None if it does not run there."""
+    if registry.DEFAULT not in claim.claim.worlds:
+        return None
+    plan = Plan(claim, size, (registry.DEFAULT,), claim.claim.seeds_of(size), REPETITIONS)
+    tasks, scale = plan.sample(registry.DEFAULT)
+    runs = {(task.job.alternative.digest, task.job.seed): task for task in tasks}
+    each = [Local().cost(task) for task in runs.values()]
+    return costs.Cost(round(sum(each) * scale, 2), round(max(each), 2)) if each else None
+
+
+def cost_file() -> str:
+    """The file with the costs of all claims, made anew."""
+    found: dict[str, dict[Size, costs.Cost]] = {}
+    for one in (one for study in papers() for one in study.claims):
+        sizes = {size: cost(one, size) for size in (Size.FULL, Size.QUICK)}
+        found[one.id] = {size: known for size, known in sizes.items() if known is not None}
+    return costs.text({claim: sizes for claim, sizes in found.items() if sizes})
 
 
 def expected_s(tasks: Iterable[Task]) -> float:

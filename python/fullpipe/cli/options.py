@@ -166,7 +166,11 @@ Repetitions = Annotated[int, typer.Option(help=REPETITIONS_HELP)]
 Attempts = Annotated[int, typer.Option(help=ATTEMPTS_HELP)]
 Scenario = Annotated[
     Path,
-    typer.Argument(metavar="SCENARIO.toml", help="A scenario file; see `fullpipe schema`.", parser=path),
+    typer.Argument(
+        metavar="SCENARIO.toml",
+        help="A scenario file (see `fullpipe schema`), or the name of one of scenarios, e.g. policer.",
+        parser=path,
+    ),
 ]
 Qlog = Annotated[
     Path | None,
