@@ -1,4 +1,4 @@
-"""Which programs of others pass the cases that are judged from outside? For docs/programs-conform.md.
+"""Which programs of others pass the cases that are judged from outside? For docs/how-to/programs-conform.md.
 
     .venv/bin/python bench/programs_conform.py [--only NAME] [--out FOLDER] [--record]
 

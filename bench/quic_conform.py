@@ -1,6 +1,6 @@
 """Which cases of `fullpipe conform` each controller passes over real QUIC.
 
-    make quic && python bench/quic_conform.py --record --failures docs/quic
+    make quic && python bench/quic_conform.py --record --failures docs/explanation/quic
 
 plays the cases in the world quic and prints tables: a short one of what a few controllers do on four paths,
 and a row for each case, with the measured value of its decisive criterion. `--record` puts the results into
@@ -49,7 +49,7 @@ COLUMNS = (
     ("policer", "loss", "policer", "packets lost"),
 )
 # The page with a line for each case, beside that with the tables.
-CASES = "conform.md"
+CASES = "../how-to/conform.md"
 # How the cases are named that hold a controller of Fullpipe's against the laws.
 LAW = "law."
 

@@ -27,7 +27,12 @@ router, quic_conform, programs_conform, speed = map(
 )
 
 # The pages with tables of grids.
-GRIDS = {"agreement": "fidelity.md", "queues": "queues.md", "quic": "quic.md", "router": "router.md"}
+GRIDS = {
+    "agreement": "explanation/fidelity.md",
+    "queues": "reference/queues.md",
+    "quic": "explanation/quic.md",
+    "router": "explanation/router.md",
+}
 
 # A part of the names of cells whose way back is thin; they have a table of their own.
 THIN = "ACKs at"
@@ -48,24 +53,24 @@ def tables(results: Path) -> dict[tuple[str, str], str]:
     speeds = speed.tables(lines_of["speed"], builds)
     short, cases = quic_conform.tables(over_quic, evidence.ages_sentence(over_quic, "subject", builds))
     return {
-        ("quic.md", "quic-conform-short"): short,
-        ("quic.md", "quic-conform"): cases,
-        ("programs-conform.md", "programs"): programs_conform.table(
+        ("explanation/quic.md", "quic-conform-short"): short,
+        ("explanation/quic.md", "quic-conform"): cases,
+        ("how-to/programs-conform.md", "programs"): programs_conform.table(
             programs, evidence.ages_sentence(programs, "subject", builds)
         ),
-        ("advisor/kernel.md", "advice"): kernel_lines.shown(
+        ("explanation/advisor-kernel.md", "advice"): kernel_lines.shown(
             advice, evidence.ages_sentence(advice, "number", builds)
         ).to_markdown(),
         **agreement(lines_of["agreement"], builds),
         **{("../bench/README.md", name): text for name, text in speeds.items()},
         ("../README.md", "verdicts"): verdicts(results),
-        ("router.md", "bursts"): router.table(lines_of["router"], older),
+        ("explanation/router.md", "bursts"): router.table(lines_of["router"], older),
     }
 
 
 def agreement(found: list[evidence.Line], builds: evidence.Builds) -> dict[tuple[str, str], str]:
     """The tables of grids: those of other hosts than ideal ones have a name with these."""
-    made = {("fidelity.md", "thin-ways"): thin_ways(found, builds)}
+    made = {("explanation/fidelity.md", "thin-ways"): thin_ways(found, builds)}
     for every in lines.wholes(found):
         whole = replace(every, cells=[one for one in every.cells if THIN not in one["key"]["cell"]])
         key = whole.line["key"]
@@ -114,7 +119,7 @@ def verdicts(results: Path) -> str:
 
 def claims(results: Path) -> dict[Path, str]:
     """The verdicts on the papers' claims, and their figures."""
-    table, figures = ROOT / "docs" / "claims.md", ROOT / "docs" / "gallery.md"
+    table, figures = ROOT / "docs" / "reference" / "claims.md", ROOT / "docs" / "reference" / "gallery.md"
     rows = document.rows(evidence.read(results / "claims.jsonl"))
     return {
         table: document.markdown(rows, evidence.builds(results), figures.name),

@@ -1,4 +1,4 @@
-"""The examples of docs/advisor/examples.md: their commands, and what the page shows of the answers.
+"""The examples of docs/how-to/advisor/examples.md: their commands, and what the page shows of the answers.
 
 `python tests/advising.py` runs all commands and writes their answers into the page.
 """
@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from fullpipe.cli import app as cli
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "advisor" / "examples.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "how-to" / "advisor" / "examples.md"
 # Those of the kernel that the page was made on.
 CANDIDATES = ("reno", "cubic", "bbr1")
 _BLOCK = re.compile(

@@ -568,7 +568,7 @@ def test_a_program_that_fails_is_an_error_with_its_last_words(in_empty_folder: P
 
 # ---- the page ----
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "programs-conform.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "how-to" / "programs-conform.md"
 KINDS = {"any": "any", "bbr3": "BBRv3", "cubic": "CUBIC"}
 
 

@@ -15,7 +15,7 @@ from fullpipe_studies.checks import Asked, Rule
 from fullpipe_studies.claim import Check, Over, Values, covers, geometric, median, more, own, share, within
 from fullpipe_studies.document import Row
 
-DOCS = Path(__file__).resolve().parent.parent / "docs"
+DOCS = Path(__file__).resolve().parent.parent / "docs" / "reference"
 CLAIM = "queue16.fig5"
 
 
@@ -196,7 +196,7 @@ def test_the_last_change_of_each_verdict_is_told(monkeypatch: pytest.MonkeyPatch
 
 
 def test_what_is_noted_of_changes_is_of_the_verdicts_of_today() -> None:
-    shown = document.rows(evidence.read(DOCS.parent / "results" / "claims.jsonl"))
+    shown = document.rows(evidence.read(DOCS.parent.parent / "results" / "claims.jsonl"))
     words = {(one.claim, one.world): one.word for one in shown}
     for study in catalogue.papers():
         for one in study.claims:

@@ -21,7 +21,7 @@ _HEAD = """# What the papers claim, and whether it is reproduced
 
 Each verdict is computed from the values that the runs of `fullpipe study run` gave; its criteria are in the
 claim's file, to which its name links. `fullpipe study run CLAIM --record` keeps the values in
-`results/claims.jsonl`, and `make docs` makes `docs/claims.md` from these; it is not edited by hand.
+`results/claims.jsonl`, and `make docs` makes `docs/reference/claims.md` from these; it is not edited by hand.
 """
 _FIGURES = "Figures are in [{0}]({0})."
 _TABLE = """
@@ -63,7 +63,7 @@ _BETWEEN = "; "
 # A check's own "; undecided)" is a part of it.
 _BETWEEN_CHECKS = re.compile(r"; (?!undecided\))")
 # The claims' files, from the document.
-_FILES = PurePosixPath("../packages/studies/fullpipe_studies/papers")
+_FILES = PurePosixPath("../../packages/studies/fullpipe_studies/papers")
 
 
 @dataclass(frozen=True)

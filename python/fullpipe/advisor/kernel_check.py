@@ -330,7 +330,7 @@ class Shown:
         return [(name, sum(met), len(paths)) for name, paths, met in rows]
 
     def to_markdown(self) -> str:
-        """The tables of docs/advisor/kernel.md."""
+        """The tables of docs/explanation/advisor-kernel.md."""
         lines = [f"Made by `fullpipe kernel advice`: {self.build}. {self}", ""]
         lines += [self.older, ""] if self.older else []
         lines += [f"| within {100 * WITHIN:.0f} % of the best in the kernel | paths | |", "|---|---|---|"]
