@@ -184,7 +184,7 @@ def test_a_claim_about_bbr3s_queue_runs_over_quic(in_empty_folder: Path) -> None
 
 
 def test_the_grid_gives_what_its_page_says() -> None:
-    """All cells with one seed, against the ranges that docs/explanation/quic.md has of ten: about twenty seconds."""
+    """All cells with one seed, against the ranges in docs/explanation/quic.md: about twenty seconds."""
     page = (ROOT / "docs" / "explanation" / "quic.md").read_text(encoding="utf-8")
     written = {
         line["key"]["cell"]: line["measures"]

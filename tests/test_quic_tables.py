@@ -1,4 +1,4 @@
-"""The results over real QUIC and docs/explanation/quic: both say the same of each failure. Nothing runs over QUIC."""
+"""The results over real QUIC and docs/explanation/quic agree on each failure. Nothing runs over QUIC."""
 
 import re
 import shlex

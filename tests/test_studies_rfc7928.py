@@ -1,4 +1,4 @@
-"""The claims of rfc7928: judges against data that must fail, ellipses; the pictures of docs/reference/queues.md."""
+"""The claims of rfc7928: judges against data that must fail, ellipses; the pictures of queues.md."""
 
 import importlib.util
 import math

@@ -1,4 +1,4 @@
-"""Draws the pictures of docs/reference/queues.md, and Copa's: `python docs/reference/queues/draw.py [FOLDER]`.
+"""Draws the pictures of queues.md, and Copa's: `python docs/reference/queues/draw.py [FOLDER]`.
 
 Each shows what its subject is known for, in runs of the simulator with seed 1. `DRAWINGS` names them.
 """
