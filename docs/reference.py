@@ -228,11 +228,22 @@ def notebook() -> str:
     return "\n".join(parts)
 
 
+# ---- measured ----
+
+
+def grids() -> str:
+    """All cells of all grids."""
+    import tables
+
+    return tables.grids(ROOT / "results")
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "commands": commands,
     "scenarios": scenarios,
     "python": python,
     "crates": crates,
+    "grids": grids,
     "notebook": notebook,
     "lab": lambda: sources.lab("../"),
 }

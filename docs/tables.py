@@ -34,6 +34,9 @@ GRIDS = {
     "router": "explanation/router.md",
 }
 
+# Where the cells are that such a page does not show.
+OTHERS = "[all cells](../reference/grids.md)"
+
 # A part of the names of cells whose way back is thin; they have a table of their own.
 THIN = "ACKs at"
 
@@ -77,8 +80,20 @@ def agreement(found: list[evidence.Line], builds: evidence.Builds) -> dict[tuple
         if key["grid"] in GRIDS:
             name = "agreement" if key["hosts"] == "ideal" else f"agreement-{key['hosts']}"
             older = evidence.ages_sentence(whole.cells, "cell", builds)
-            made[GRIDS[key["grid"]], name] = write.markdown(whole, older)
+            made[GRIDS[key["grid"]], name] = write.markdown(whole, older, OTHERS)
     return made
+
+
+def grids(results: Path) -> str:
+    """All cells of all grids, for the site."""
+    found, builds = evidence.read(results / "agreement.jsonl"), evidence.builds(results)
+    parts = []
+    for whole in lines.wholes(found):
+        key = whole.line["key"]
+        title = f"{key['grid']}: {' and '.join(key['worlds'])}, {key['hosts']} hosts"
+        older = evidence.ages_sentence(whole.cells, "cell", builds)
+        parts.append(f"## {title}\n\n{write.markdown(whole, older)}")
+    return "\n".join(parts)
 
 
 def thin_ways(found: list[evidence.Line], builds: evidence.Builds) -> str:

@@ -196,22 +196,37 @@ def runs_frame(cells: Sequence[Compared]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, strict=False)
 
 
-def markdown(whole: Whole, older: str = "") -> str:
-    """The targets and the table of cells, as the documentation shows them. `older` says which rows are."""
+def markdown(whole: Whole, older: str = "", others: str | None = None) -> str:
+    """The targets and the table of cells, as the documentation shows them. `older` says which rows are.
+
+    With `others`, where all cells are, the table has only those that differ or have no verdict.
+    """
     text = [_made_how(whole), *([older, ""] if older else [""])]
     text += ["| target | cells | limit | measured | |", "|---|---|---|---|---|"]
     for one in whole.targets:
         word = "**missed**" if one.word == "missed" else one.word
         text.append(f"| {one.title} | {one.cells} | {one.said} | {one.measured_said} | {word} |")
     text += ["", whole.verdict, ""]
+    rows = whole.rows if others is None else [one for one in whole.rows if one.verdict not in _SIMILAR]
+    if others is not None:
+        counts = ", ".join(
+            f"{sum(one.verdict == word for one in whole.rows)} {how}" for word, how in _SIMILAR.items()
+        )
+        text += [f"{counts}: {others}. {'The others:' if rows else 'There are no others.'}", ""]
+    if not rows:
+        return "\n".join(text)
     ours, theirs = whole.line["key"]["worlds"]
     heads = ["cell"]
     for name in ("goodput_bps", "rtt_mean_ms", "retransmits"):
         heads += [f"{HEADINGS[name].lower().replace('rtt', 'RTT')}, {ours}", theirs, "difference"]
     heads += ["p95 RTT", "shares", ""]
     text += [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
-    text += [f"| {' | '.join(_row(one))} |" for one in whole.rows]
+    text += [f"| {' | '.join(_row(one))} |" for one in rows]
     return "\n".join(text) + "\n"
+
+
+# The verdicts on cells that need no look.
+_SIMILAR = {"agrees": "agree", "close": "are close"}
 
 
 def _row(one: Row) -> list[str]:
