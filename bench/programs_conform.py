@@ -412,7 +412,7 @@ def failures(played: Sequence[tuple[str, Case, evidence.Line]]) -> list[str]:
                 reached = [f"{of:.3g}" if of is not None else "never" for of in told["values"]]
                 text.append(
                     f"* {name}, `{case.name}`: {told['says']}: {value(told)}, of the repetitions "
-                    f"{', '.join(reached)}; wanted {bounds(told)} ({case.source})."
+                    f"{', '.join(reached)} (expected {bounds(told)})."
                 )
     return text or ["All applicable cases pass."]
 

@@ -228,6 +228,34 @@ def notebook() -> str:
     return "\n".join(parts)
 
 
+# ---- cases ----
+
+
+def cases() -> str:
+    """Every case: what it does, its criteria with their sources, and who fails by design."""
+    from fullpipe.conformance import registry
+    from fullpipe.conformance.programs import registry as programs
+
+    parts = ["## For controllers\n", *map(_case, registry.every())]
+    parts += ["## For programs\n", *map(_case, programs.every())]
+    return "\n".join(parts)
+
+
+def _case(one: Any) -> str:
+    like = {"bbr3": " For BBRv3.", "cubic": " For CUBIC."}.get(getattr(one, "like", ""), "")
+    seeds = f" {len(one.seeds)} seeds." if len(one.seeds) > 1 else ""
+    lines = [
+        f"### {one.name}\n",
+        f"{escaped(one.title)}. {escaped(one.about)}{like}{seeds} Source: {escaped(one.source)}.\n",
+    ]
+    for each in one.criteria:
+        bounds = "" if each.is_whether else f": {each.bounds}"
+        lines.append(f"- {escaped(each.quantity + bounds)} ({escaped(each.source)})")
+    lines += [f"- {name} fails by design: {escaped(why)}" for name, why in one.failed_by.items()]
+    lines += [f"- {name} differs: {escaped(why)}" for name, why in one.differs.items()]
+    return "\n".join(lines) + "\n"
+
+
 # ---- measured ----
 
 
@@ -243,6 +271,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "scenarios": scenarios,
     "python": python,
     "crates": crates,
+    "every-case": cases,
     "grids": grids,
     "notebook": notebook,
     "lab": lambda: sources.lab("../"),

@@ -9,6 +9,8 @@ from types import ModuleType
 import pytest
 
 import fullpipe as fp
+from fullpipe.conformance import registry as cases
+from fullpipe.conformance.programs import registry as programs
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [
@@ -103,6 +105,15 @@ def test_the_reference_has_every_command_key_name_and_crate() -> None:
         f"`fullpipe-{one.parent.name}` in `crates/{one.parent.name}`"
         for one in ROOT.glob("crates/*/Cargo.toml")
     } <= set(reference.crates().split("\n"))
+
+
+def test_the_reference_has_every_case_with_its_limits_and_reasons() -> None:
+    text = docs_module("reference").cases()
+    for case in (*cases.every(), *programs.every()):
+        part = text.partition(f"### {case.name}\n")[2].partition("\n### ")[0]
+        assert part.count("\n- ") >= len(case.criteria) + len(case.failed_by), case.name
+        assert all(name in part for name in case.failed_by)
+        assert all(one.is_whether or f"{one.bounds} (" in part for one in case.criteria), case.name
 
 
 def test_every_part_of_the_reference_has_its_page() -> None:
