@@ -266,6 +266,13 @@ def grids() -> str:
     return tables.grids(ROOT / "results")
 
 
+def quic_cases() -> str:
+    """What each controller does in each case over QUIC."""
+    import tables
+
+    return tables.quic_cases(ROOT / "results")
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "commands": commands,
     "scenarios": scenarios,
@@ -273,6 +280,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "crates": crates,
     "every-case": cases,
     "grids": grids,
+    "quic-cases": quic_cases,
     "notebook": notebook,
     "lab": lambda: sources.lab("../"),
 }

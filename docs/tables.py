@@ -84,6 +84,14 @@ def agreement(found: list[evidence.Line], builds: evidence.Builds) -> dict[tuple
     return made
 
 
+def quic_cases(results: Path) -> str:
+    """Every case over QUIC, for the site's page in reference/."""
+    made, builds = evidence.read(results / "conformance.jsonl"), evidence.builds(results)
+    made = [one for one in made if one["key"]["world"] == quic_conform.WORLD]
+    _, text = quic_conform.tables(made, evidence.ages_sentence(made, "subject", builds), every=True)
+    return text.replace("](quic/", "](../explanation/quic/")
+
+
 def grids(results: Path) -> str:
     """All cells of all grids, for the site."""
     found, builds = evidence.read(results / "agreement.jsonl"), evidence.builds(results)
