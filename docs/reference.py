@@ -273,6 +273,13 @@ def quic_cases() -> str:
     return tables.quic_cases(ROOT / "results")
 
 
+def reasons() -> str:
+    """The long reasons of verdicts, and how verdicts changed."""
+    import tables
+
+    return tables.reasons(ROOT / "results")
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "commands": commands,
     "scenarios": scenarios,
@@ -281,6 +288,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "every-case": cases,
     "grids": grids,
     "quic-cases": quic_cases,
+    "reasons": reasons,
     "notebook": notebook,
     "lab": lambda: sources.lab("../"),
 }

@@ -34,6 +34,9 @@ GRIDS = {
     "router": "explanation/router.md",
 }
 
+# Those of which a page shows the cells with Linux hosts alone.
+TWICE = ("agreement", "router")
+
 # Where the cells are that such a page does not show.
 OTHERS = "[all cells](../reference/grids.md)"
 
@@ -80,7 +83,8 @@ def agreement(found: list[evidence.Line], builds: evidence.Builds) -> dict[tuple
         if key["grid"] in GRIDS:
             name = "agreement" if key["hosts"] == "ideal" else f"agreement-{key['hosts']}"
             older = evidence.ages_sentence(whole.cells, "cell", builds)
-            made[GRIDS[key["grid"]], name] = write.markdown(whole, older, OTHERS)
+            cells = key["hosts"] != "ideal" or key["grid"] not in TWICE
+            made[GRIDS[key["grid"]], name] = write.markdown(whole, older, OTHERS, cells=cells)
     return made
 
 
@@ -140,12 +144,17 @@ def verdicts(results: Path) -> str:
     )
 
 
+def reasons(results: Path) -> str:
+    """The long reasons of verdicts, and how verdicts changed, for the site."""
+    return document.details(document.rows(evidence.read(results / "claims.jsonl")))
+
+
 def claims(results: Path) -> dict[Path, str]:
     """The verdicts on the papers' claims, and their figures."""
     table, figures = ROOT / "docs" / "reference" / "claims.md", ROOT / "docs" / "reference" / "gallery.md"
     rows = document.rows(evidence.read(results / "claims.jsonl"))
     return {
-        table: document.markdown(rows, evidence.builds(results), figures.name),
+        table: document.markdown(rows, evidence.builds(results), figures.name, "reasons.md"),
         figures: gallery.markdown(figures, rows, catalogue.papers(), table.name),
     }
 

@@ -227,6 +227,15 @@ def test_a_long_reason_is_a_list_below_the_table() -> None:
     assert "more](" not in page(imported("not reproduced", "one; two; three"))
 
 
+def test_long_reasons_and_changes_may_be_in_another_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    noted(monkeypatch, cause="Why", changes={"sim": Change("reproduced", "not reproduced")})
+    parts = [f"{'check ' * 20}{number} (expected 2)" for number in range(3)]
+    shown = document.rows([imported("not reproduced", f"{'; '.join(parts)}.")])
+    short, rest = document.markdown(shown, rest="rest.md"), document.details(shown)
+    assert "[and 2 more](rest.md) |" in short and "Why." in short and "What changed" not in short
+    assert "reproduced → not reproduced" in rest and all(f"\n* {one}" in rest for one in parts)
+
+
 def test_a_gallery_has_the_figures_that_are_beside_it(tmp_path: Path) -> None:
     one = "queue16.fig4"
     rows = document.rows([imported("reproduced", claim=one, form="quick")])
@@ -239,7 +248,7 @@ def test_a_gallery_has_the_figures_that_are_beside_it(tmp_path: Path) -> None:
     line = {**imported("reproduced", claim=one), "look_at": "Look."}
     text = gallery.markdown(file, document.rows([line]), studies, "c.md")
     assert "(g/queue16-fig4.png)" in text and "](c.md)" in text and "\n\nLook.\n\n" in text
-    assert "\nSimulation: reproduced. `fullpipe study run queue16.fig4`\n" in text
+    assert "\nSimulation: reproduced. `queue16.fig4`\n" in text
 
 
 def test_every_image_is_in_the_gallery() -> None:

@@ -19,9 +19,8 @@ _SCALE = 0.75
 
 _HEAD = """# Gallery
 
-Made by `make docs` from what `fullpipe study run --record` kept, together with {table}, which explains
-the words; not edited by hand. The reports in `out/` have the same figures interactive, with every
-check and interval.
+`make docs` makes this page from `results/`; {table} explains the words. `fullpipe study run CLAIM` makes a
+claim's figure again, and a report with the same figure, interactive, and every check and interval.
 """
 
 
@@ -66,8 +65,7 @@ def markdown(
                 shown = ""
             # The claim's file may already be about another figure.
             look_at = lines[-1]["look_at"] or built.claim.look_at
-            commands = " and ".join(dict.fromkeys(f"`{line['made']['command']}`" for line in lines))
-            parts.append(_entry(built, shown, look_at, f"{_verdicts(ran[built.id])}. {commands}"))
+            parts.append(_entry(built, shown, look_at, f"{_verdicts(ran[built.id])}. `{built.id}`"))
     return "\n".join(parts)
 
 

@@ -196,10 +196,11 @@ def runs_frame(cells: Sequence[Compared]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, strict=False)
 
 
-def markdown(whole: Whole, older: str = "", others: str | None = None) -> str:
+def markdown(whole: Whole, older: str = "", others: str | None = None, *, cells: bool = True) -> str:
     """The targets and the table of cells, as the documentation shows them. `older` says which rows are.
 
-    With `others`, where all cells are, the table has only those that differ or have no verdict.
+    With `others`, where all cells are, the table has only those that differ or have no verdict; without
+    `cells`, none.
     """
     text = [_made_how(whole), *([older, ""] if older else [""])]
     text += ["| target | cells | limit | measured | |", "|---|---|---|---|---|"]
@@ -212,7 +213,8 @@ def markdown(whole: Whole, older: str = "", others: str | None = None) -> str:
         counts = ", ".join(
             f"{sum(one.verdict == word for one in whole.rows)} {how}" for word, how in _SIMILAR.items()
         )
-        text += [f"{counts}: {others}. {'The others:' if rows else 'There are no others.'}", ""]
+        rows = rows if cells else []
+        text += [f"{counts}: {others}.{' The others:' if rows else ''}", ""]
     if not rows:
         return "\n".join(text)
     ours, theirs = whole.line["key"]["worlds"]
