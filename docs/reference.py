@@ -266,6 +266,13 @@ def grids() -> str:
     return tables.grids(ROOT / "results")
 
 
+def advice() -> str:
+    """All paths on which the advisor was checked."""
+    import tables
+
+    return tables.advice(ROOT / "results")
+
+
 def quic_cases() -> str:
     """What each controller does in each case over QUIC."""
     import tables
@@ -287,6 +294,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "crates": crates,
     "every-case": cases,
     "grids": grids,
+    "advice": advice,
     "quic-cases": quic_cases,
     "reasons": reasons,
     "notebook": notebook,

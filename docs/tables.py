@@ -34,6 +34,8 @@ GRIDS = {
     "router": "explanation/router.md",
 }
 
+OTHER_PATHS = "[all paths](../reference/grids.md)"
+
 # Those of which a page shows the cells with Linux hosts alone.
 TWICE = ("agreement", "router")
 
@@ -66,7 +68,7 @@ def tables(results: Path) -> dict[tuple[str, str], str]:
         ),
         ("explanation/advisor-kernel.md", "advice"): kernel_lines.shown(
             advice, evidence.ages_sentence(advice, "number", builds)
-        ).to_markdown(),
+        ).to_markdown(OTHER_PATHS),
         **agreement(lines_of["agreement"], builds),
         **{("../bench/README.md", name): text for name, text in speeds.items()},
         ("../README.md", "verdicts"): verdicts(results),
@@ -86,6 +88,19 @@ def agreement(found: list[evidence.Line], builds: evidence.Builds) -> dict[tuple
             cells = key["hosts"] != "ideal" or key["grid"] not in TWICE
             made[GRIDS[key["grid"]], name] = write.markdown(whole, older, OTHERS, cells=cells)
     return made
+
+
+def advice(results: Path) -> str:
+    """All paths on which the advisor was checked, for the site."""
+    found = [
+        one
+        for one in evidence.read(results / "advice.jsonl")
+        if one["key"]["set"] == f"seed {kernel_check.SEED}"
+    ]
+    found.sort(key=lambda one: int(one["key"]["number"]))
+    return kernel_lines.shown(
+        found, evidence.ages_sentence(found, "number", evidence.builds(results))
+    ).to_markdown()
 
 
 def quic_cases(results: Path) -> str:
