@@ -273,6 +273,13 @@ def advice() -> str:
     return tables.advice(ROOT / "results")
 
 
+def programs_cases() -> str:
+    """What programs did in each case, with every repetition."""
+    import tables
+
+    return tables.programs_cases(ROOT / "results")
+
+
 def quic_cases() -> str:
     """What each controller does in each case over QUIC."""
     import tables
@@ -296,6 +303,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "grids": grids,
     "advice": advice,
     "quic-cases": quic_cases,
+    "programs-cases": programs_cases,
     "reasons": reasons,
     "notebook": notebook,
     "lab": lambda: sources.lab("../"),

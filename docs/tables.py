@@ -111,6 +111,13 @@ def quic_cases(results: Path) -> str:
     return text.replace("](quic/", "](../explanation/quic/")
 
 
+def programs_cases(results: Path) -> str:
+    """What programs did in each case, with every repetition, for the site."""
+    made, builds = evidence.read(results / "conformance.jsonl"), evidence.builds(results)
+    made = [one for one in made if one["key"]["world"] == programs_conform.WORLD]
+    return programs_conform.table(made, evidence.ages_sentence(made, "subject", builds), every=True)
+
+
 def grids(results: Path) -> str:
     """All cells of all grids, for the site."""
     found, builds = evidence.read(results / "agreement.jsonl"), evidence.builds(results)

@@ -28,7 +28,7 @@ _TABLE = """
 | claim | title | world | verdict | reason | made |
 |---|---|---|---|---|---|
 """
-_REST = "All reasons, and how verdicts have changed: [{0}]({0})."
+_REST = "All reasons, causes of misses, and how verdicts have changed: [{0}]({0})."
 _REASONS, _CAUSES, _CHANGES = "## Longer reasons", "## Causes of misses", "## What changed"
 _CHANGES_SAID = "The last change of each verdict, with the day on which it was judged, where that is known."
 _EARLIER = " by an earlier rule"
@@ -200,8 +200,7 @@ def markdown(
     """The document: the table, what its words mean, the causes of misses, and what changed.
 
     `builds` is the code of today, so that older lines are named; `gallery` is the name of the document of
-    figures in the same folder, and `rest` that of the document with the long reasons and the changes, which
-    are then not in this one.
+    figures in the same folder, and `rest` that of the document with `details`, which are then not here.
     """
     head = [_HEAD.rstrip()]
     if gallery is not None:
@@ -213,7 +212,7 @@ def markdown(
     head += ["", f"Of {counted(len(shown), 'row')}: {counts(shown)}."]
     head += ["", _EARLIER_SAID] if any(one.earlier for one in shown) else []
     head += _about_words(shown)
-    below = _causes(shown) if rest is not None else [*_long_reasons(shown), *_causes(shown), *_changes(shown)]
+    below = [] if rest is not None else [*_long_reasons(shown), *_causes(shown), *_changes(shown)]
     table = (
         f"| {_linked(one.claim)} | {cell(one.title)} | {cell(one.world)} | {cell(one.verdict)} | "
         f"{_reason(one, rest)} | {_made(one, builds or {})} |"
@@ -223,8 +222,8 @@ def markdown(
 
 
 def details(shown: Sequence[Row]) -> str:
-    """The document of the long reasons and of the changes, without a title."""
-    return "\n".join([*_long_reasons(shown), *_changes(shown)]) + "\n"
+    """The long reasons, the causes of misses, and what changed."""
+    return "\n".join([*_long_reasons(shown), *_causes(shown), *_changes(shown)]) + "\n"
 
 
 def _linked(claim: str) -> str:
