@@ -59,7 +59,7 @@ def table(bench: ModuleType, shown: list[Any], folder: Path, *, made_here: bool 
     (folder / "results" / "schema").unlink(missing_ok=True)
     (folder / "results" / "schema").symlink_to(bench.FILE.parent / "schema")
     evidence.replace(folder / name, made, lambda _line: True)
-    text: str = bench.table(evidence.read(folder / name))
+    text: str = bench.table(evidence.read(folder / name), every=True)
     return text
 
 
