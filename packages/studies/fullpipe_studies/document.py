@@ -215,7 +215,7 @@ def markdown(
     below = [] if rest is not None else [*_long_reasons(shown), *_causes(shown), *_changes(shown)]
     table = (
         f"| {_linked(one.claim)} | {cell(one.title)} | {cell(one.world)} | {cell(one.verdict)} | "
-        f"{_reason(one, rest)} | {_made(one, builds or {})} |"
+        f"{_reason(one, rest)} | {_made(one, builds or {}, command=rest is None)} |"
         for one in shown
     )
     return "\n".join(head) + "\n" + _TABLE + "\n".join([*table, *below]) + "\n"
@@ -233,14 +233,15 @@ def _linked(claim: str) -> str:
     return f"[{claim}]({_FILES / claim.replace('.', '/')}.py)" if here else claim
 
 
-def _made(row: Row, builds: evidence.Builds) -> str:
+def _made(row: Row, builds: evidence.Builds, *, command: bool) -> str:
     """When and by which command; or that nobody noted it."""
     if row.line is None:
         return ""
     made, age = row.line["made"], evidence.age(row.line, builds) if builds else ""
     if made["at"] is None:
         return evidence.IMPORTED
-    return f"{made['at'].partition('T')[0]}{f', {age}' if age else ''}: `{made['command']}`"
+    how = f": `{made['command']}`" if command else ""
+    return f"{made['at'].partition('T')[0]}{f', {age}' if age else ''}{how}"
 
 
 def _about_words(shown: Sequence[Row]) -> list[str]:
