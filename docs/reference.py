@@ -23,6 +23,10 @@ def insert(app: Any, page: str, source: list[str]) -> None:
         line = f"<!-- {mark} -->\n"
         if line in source[0]:
             source[0] = source[0].replace(line, made() + "\n")
+    if page == "reference/gallery":
+        import tables
+
+        source[0] = tables.figures(ROOT / "results")
     if page == "index":
         source[0] += contents(source[0])
 

@@ -171,13 +171,19 @@ def reasons(results: Path) -> str:
     return document.details(document.rows(evidence.read(results / "claims.jsonl")))
 
 
+def figures(results: Path) -> str:
+    """The figures, with what to look at in each, for the site."""
+    rows = document.rows(evidence.read(results / "claims.jsonl"))
+    return gallery.markdown(ROOT / "docs" / "reference" / "gallery.md", rows, catalogue.papers(), "claims.md")
+
+
 def claims(results: Path) -> dict[Path, str]:
     """The verdicts on the papers' claims, and their figures."""
     table, figures = ROOT / "docs" / "reference" / "claims.md", ROOT / "docs" / "reference" / "gallery.md"
     rows = document.rows(evidence.read(results / "claims.jsonl"))
     return {
         table: document.markdown(rows, evidence.builds(results), figures.name, "reasons.md"),
-        figures: gallery.markdown(figures, rows, catalogue.papers(), table.name),
+        figures: gallery.markdown(figures, rows, catalogue.papers(), table.name, brief=True),
     }
 
 

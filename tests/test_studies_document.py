@@ -253,6 +253,7 @@ def test_a_gallery_has_the_figures_that_are_beside_it(tmp_path: Path) -> None:
     text = gallery.markdown(file, document.rows([line]), studies, "c.md")
     assert "(g/queue16-fig4.png)" in text and "](c.md)" in text and "\n\nLook.\n\n" in text
     assert "\nSimulation: reproduced. `queue16.fig4`\n" in text
+    assert "Look." not in gallery.markdown(file, document.rows([line]), studies, "c.md", brief=True)
 
 
 def test_every_image_is_in_the_gallery() -> None:
