@@ -17,7 +17,7 @@ from fullpipe.agreement.grid import lines
 from fullpipe.report.grid import tables as grid_tables
 from fullpipe.report.grid import write
 from fullpipe.runs.worlds import registry
-from fullpipe_studies import catalogue, document, gallery
+from fullpipe_studies import catalogue, costs, document, gallery
 
 ROOT = Path(__file__).resolve().parent.parent
 # The scripts of bench know their own tables.
@@ -201,6 +201,11 @@ def written(results: Path) -> dict[Path, str]:
     return pages | {nearest_cells.FILE: nearest_cells.text(cells)}
 
 
+def expected() -> dict[Path, str]:
+    """What the claims cost, which follows from their scenarios."""
+    return {costs.FILE: costs.text(one.id for one in catalogue.everything())}
+
+
 def renew(results: Path) -> None:
     """Notes the code of today of each world that some line is of: tables say which lines are older.
 
@@ -217,7 +222,7 @@ def renew(results: Path) -> None:
 def main() -> None:
     """Writes what has changed, and says it."""
     renew(ROOT / "results")
-    for path, text in written(ROOT / "results").items():
+    for path, text in (written(ROOT / "results") | expected()).items():
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             files.write_named(path, text.encode())
             print(path.relative_to(ROOT))

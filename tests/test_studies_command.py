@@ -15,7 +15,8 @@ import pytest
 from conftest import command
 from fullpipe import evidence
 from fullpipe.runs.worlds import registry
-from fullpipe_studies import catalogue, document, gallery, write
+from fullpipe_studies import catalogue, costs, document, gallery, write
+from fullpipe_studies.claim import Size
 from test_studies_document import imported
 
 
@@ -271,3 +272,15 @@ def test_a_file_in_place_of_the_folder_is_said_to_be_one(in_empty_folder: Path) 
 def test_mistakes_are_a_sentence(in_empty_folder: Path, arguments: list[str], fix: str) -> None:
     done = command("study", "run", *arguments)
     assert done.returncode == 2 and fix in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("claim", ["queue16.fig4", "pam24.cubic", "imc21.inter"])
+def test_the_stored_cost_is_that_of_the_scenarios(claim: str) -> None:
+    for size in (Size.FULL, Size.QUICK):
+        assert costs.known(claim, size) == costs.of(claim, size), "run `make docs`"
+
+
+@pytest.mark.long
+def test_every_stored_cost_is_that_of_the_scenarios() -> None:
+    found = costs.text(one.id for one in catalogue.everything())
+    assert found == costs.FILE.read_text(encoding="utf-8"), "run `make docs`"

@@ -333,9 +333,7 @@ def _row(
         size = Size.QUICK if quick else Size.FULL
         for world in built.claim.worlds:
             plan = running.Plan(built, size, (world,), built.claim.seeds_of(size), running.REPETITIONS)
-            known = built.claim.takes_s.get(size) if world == registry.DEFAULT else None
-            takes_s = plan.expected_s(world) if known is None else known
-            if takes_s is not None:
+            if (takes_s := plan.expected_s(world)) is not None:
                 times[world] = takes_s
     worlds = () if built is None else built.claim.worlds
     # Its own worlds, and others in which it ran nevertheless.
