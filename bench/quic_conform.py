@@ -197,17 +197,20 @@ def passed(of: Conformity) -> str:
 def table(found: Sequence[Conformity], by: str, link: Link, older: str = "", *, every: bool = True) -> str:
     """Counts, and a row for each case that says something about one of them.
 
-    Unless `every` case is asked for, only those that somebody fails, and not by design.
+    Unless `every` case is asked for, only those that somebody fails, and not by design, and no counts.
     """
     lines = [
         f"{by} A value is that of the criterion which is not met, or of the case's main one; "
         "the worst over its seeds. “–” is not applicable.",
         *(["", older] if older else []),
-        "",
-        "| controller | passes | fails, of these by design | not applicable |",
-        "|---|---|---|---|",
     ]
-    for one in found:
+    if every:
+        lines += [
+            "",
+            "| controller | passes | fails, of these by design | not applicable |",
+            "|---|---|---|---|",
+        ]
+    for one in found if every else ():
         fails, without = (
             sum(result.verdict == verdict for result in one.results) for verdict in (FAIL, NOT_APPLICABLE)
         )

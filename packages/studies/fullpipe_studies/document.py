@@ -207,7 +207,8 @@ def markdown(
         head += ["", _FIGURES.format(gallery)]
     head += ["", _REST.format(rest)] if rest is not None else []
     lines = [one.line for one in shown if one.line is not None]
-    ages = "" if builds is None else evidence.ages_sentence(lines, "claim", builds)
+    # With the rest elsewhere, the column "made" has to do.
+    ages = "" if builds is None or rest is not None else evidence.ages_sentence(lines, "claim", builds)
     head += ["", ages] if ages else []
     head += ["", f"Of {counted(len(shown), 'row')}: {counts(shown)}."]
     head += ["", _EARLIER_SAID] if any(one.earlier for one in shown) else []
