@@ -29,6 +29,7 @@ _TABLE = """
 |---|---|---|---|---|---|
 """
 _REST = "All reasons, causes of misses, and how verdicts have changed: [{0}]({0})."
+_WORDS = "## How to read it"
 _REASONS, _CAUSES, _CHANGES = "## Longer reasons", "## Causes of misses", "## What changed"
 _CHANGES_SAID = "The last change of each verdict, with the day on which it was judged, where that is known."
 _EARLIER = " by an earlier rule"
@@ -202,24 +203,29 @@ def markdown(
     `builds` is the code of today, so that older lines are named; `gallery` is the name of the document of
     figures in the same folder, and `rest` that of the document with `details`, which are then not here.
     """
-    head = [_HEAD.rstrip()]
-    if gallery is not None:
-        head += ["", _FIGURES.format(gallery)]
-    head += ["", _REST.format(rest)] if rest is not None else []
+    title, _, made = _HEAD.rstrip().partition("\n\n")
+    count = f"Of {counted(len(shown), 'row')}: {counts(shown)}."
+    links = [_FIGURES.format(gallery)] if gallery is not None else []
+    table = [
+        *_TABLE.strip().splitlines(),
+        *(
+            f"| {_linked(one.claim)} | {cell(one.title)} | {cell(one.world)} | {cell(one.verdict)} | "
+            f"{_reason(one, rest)} | {_made(one, builds or {}, command=rest is None)} |"
+            for one in shown
+        ),
+    ]
+    words = ["", _EARLIER_SAID] if any(one.earlier for one in shown) else []
+    words += _about_words(shown)
+    if rest is not None:
+        # What a reader came for is first. The column "made" names what is imported or older.
+        links += [_REST.format(rest)]
+        text = [title, "", count, "", " ".join(links), "", *table, "", _WORDS, "", made, *words]
+        return "\n".join(text) + "\n"
     lines = [one.line for one in shown if one.line is not None]
-    # With the rest elsewhere, the column "made" has to do.
-    ages = "" if builds is None or rest is not None else evidence.ages_sentence(lines, "claim", builds)
-    head += ["", ages] if ages else []
-    head += ["", f"Of {counted(len(shown), 'row')}: {counts(shown)}."]
-    head += ["", _EARLIER_SAID] if any(one.earlier for one in shown) else []
-    head += _about_words(shown)
-    below = [] if rest is not None else [*_long_reasons(shown), *_causes(shown), *_changes(shown)]
-    table = (
-        f"| {_linked(one.claim)} | {cell(one.title)} | {cell(one.world)} | {cell(one.verdict)} | "
-        f"{_reason(one, rest)} | {_made(one, builds or {}, command=rest is None)} |"
-        for one in shown
-    )
-    return "\n".join(head) + "\n" + _TABLE + "\n".join([*table, *below]) + "\n"
+    ages = "" if builds is None else evidence.ages_sentence(lines, "claim", builds)
+    head = [title, "", made, *(["", *links] if links else []), *(["", ages] if ages else []), "", count]
+    below = [*_long_reasons(shown), *_causes(shown), *_changes(shown)]
+    return "\n".join([*head, *words, "", *table, *below]) + "\n"
 
 
 def details(shown: Sequence[Row]) -> str:
