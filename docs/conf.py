@@ -16,7 +16,7 @@ import sources  # noqa: E402
 
 project = "Fullpipe"
 html_title = "Fullpipe"
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton"]
 exclude_patterns = ["_static"]
 
 myst_enable_extensions = ["deflist"]
