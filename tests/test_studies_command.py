@@ -60,7 +60,9 @@ def test_the_command_lists_runs_and_writes_the_table(in_empty_folder: Path) -> N
             "quick",
             2,
         )
-    assert [one.name for one in (in_empty_folder / "docs" / "gallery").iterdir()] == ["queue16-fig4.png"]
+    assert [one.name for one in (in_empty_folder / "docs" / "reference" / "gallery").iterdir()] == [
+        "queue16-fig4.png"
+    ]
     # A smaller run is no replacement, unless it is asked for.
     smaller = (*same[:-1], "1", "--record")
     done = command(*smaller)

@@ -106,9 +106,9 @@ def compare(
     world that is installed, or `"all"`; with `"all"`, a world that cannot run is a note in the result. So
     is a controller that a world does not have, as long as others can run there. `qlog` and `pcap` are
     folders for logs of each run's packets, as qlog and as pcapng, which keeps `snaplen` bytes of each
-    (docs/export.md). Logs that would be larger than `log_limit` in all, by an estimate, are an error before
-    the first run. `watch`, `begin` and `begin_logs` are called with the progress, with the work before it,
-    and with the estimated size of the logs (`Watcher`, `Beginner`, `LogBeginner`).
+    (docs/how-to/export.md). Logs that would be larger than `log_limit` in all, by an estimate, are an error
+    before the first run. `watch`, `begin` and `begin_logs` are called with the progress, with the work before
+    it, and with the estimated size of the logs (`Watcher`, `Beginner`, `LogBeginner`).
 
     Raises `ScenarioError` for an invalid scenario and `WorldError` for a world that cannot run it.
     """

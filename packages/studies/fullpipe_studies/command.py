@@ -187,7 +187,7 @@ def _record(
         was = before.get((row.claim, row.world), row.word)
         if row.line is not None and was != row.word:
             say(f"{row.claim}, {row.world}: {was} before, {row.word} now; note why in its paper's notes.toml")
-    pages = path.parent.parent / "docs"
+    pages = path.parent.parent / "docs" / "reference"
     files.make_folder(pages)
     gallery.pictures(pages / "gallery.md", folders, set(said), complain)
     say(f"Recorded: {path}; `make docs` puts it into the pages")
