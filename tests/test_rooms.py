@@ -23,6 +23,7 @@ ROOMS = (
     "simulation",
     "conformance",
     "advisor",
+    "gate",
     "cli",
     "__main__",
 )
