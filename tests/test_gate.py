@@ -84,7 +84,8 @@ def test_a_gate_file_is_read() -> None:
 
 def test_a_scenario_file_takes_the_subject_in_place_of_what_it_compares() -> None:
     Path("two.toml").write_text(
-        'duration = "1 s"\ncompare = ["reno", "vegas"]\n[path]\nrate = "10 Mbit/s"\nrtt = "20 ms"\n[[flows]]\n'
+        'duration = "1 s"\ncompare = ["reno", "vegas"]\n'
+        '[path]\nrate = "10 Mbit/s"\nrtt = "20 ms"\n[[flows]]\n'
     )
     write(HEAD + case(path='scenario = "two.toml"'))
     (one,) = document.load(Path("gate.toml")).cases

@@ -22,6 +22,7 @@ from fullpipe.gate.judge import (
 from fullpipe.gate.measured import Measured, plain_series
 from fullpipe.gate.options import Options
 from fullpipe.measures.run import Run
+from fullpipe.text import shown
 
 _MOVED = (CHANGED, WORSE, BETTER, BROKEN)
 # Exit codes.
@@ -118,17 +119,15 @@ def check(
     before = baselines.read(path)
     outcome = run.carry_out(cases, options, before)
     found = run.verdicts(cases, outcome, before)
-    moved = [
-        case for case, one in zip(cases, found, strict=True) if one.status in (CHANGED, WORSE, BETTER, BROKEN)
-    ]
+    moved = [case for case, one in zip(cases, found, strict=True) if one.status in _MOVED]
     unlike = run.not_deterministic(moved, outcome, options)
-    shown = [
+    explained = [
         _explained(case, one, outcome, before, unlike, path) for case, one in zip(cases, found, strict=True)
     ]
-    keys = {(one.name, one.world) for one in shown if one.status != EQUAL}
+    keys = {(one.name, one.world) for one in explained if one.status != EQUAL}
     runs = {key: own for key, own in outcome.runs.items() if key in keys}
     return Answer(
-        tuple(shown), str(path), _notes(cases, before, only, shown, path), allow_better, strict, runs
+        tuple(explained), str(path), _notes(cases, before, only, explained, path), allow_better, strict, runs
     )
 
 
@@ -176,18 +175,17 @@ def _notes(
     cases: Sequence[Case],
     before: Mapping[tuple[str, str], Measured],
     only: str | None,
-    shown: Sequence[Verdict],
+    verdicts: Sequence[Verdict],
     path: Path,
 ) -> tuple[str, ...]:
     notes = []
     gone = [] if only is not None else sorted({key[0] for key in before} - {case.name for case in cases})
     if gone:
-        notes.append(
-            f"The baseline has cases that the gate file does not have: {', '.join(gone)}; record it again."
-        )
+        names = shown(", ".join(gone))
+        notes.append(f"The baseline has cases that the gate file does not have: {names}; record it again.")
     lines = [(case.subject, before[case.key].subject) for case in cases if case.key in before]
     if unlike := list(dict.fromkeys(f"{old}, not {new}" for new, old in lines if new != old)):
-        notes.append(f"The baseline is of another subject: {'; '.join(unlike)}.")
-    if any(one.status in _MOVED for one in shown) and not traces.folder_of(path).is_dir():
+        notes.append(f"The baseline is of another subject: {shown('; '.join(unlike))}.")
+    if any(one.status in _MOVED for one in verdicts) and not traces.folder_of(path).is_dir():
         notes.append("A baseline recorded with --traces also shows where runs part.")
     return tuple(notes)

@@ -13,7 +13,6 @@ from typing import Any
 
 import polars as pl
 
-from fullpipe.conformance.results import Result
 from fullpipe.gate.cases import Case
 from fullpipe.gate.quantities import taken
 from fullpipe.measures.run import Run
@@ -62,14 +61,11 @@ def of_runs(case: Case, runs: Sequence[Run], *, exact: bool) -> Measured:
     return Measured(case.name, case.world, case.subject, case.setting, seeds, measures, records)
 
 
-def of_conform(case: Case, result: Result) -> Measured:
-    """What a conformance case came to. Its hash covers the criteria's values."""
-    values = {check.criterion.key: check.value for check in result.checks}
-    known = {key: Value(value) for key, value in values.items() if value is not None and math.isfinite(value)}
-    digest = _digest([result.verdict, sorted((key, repr(value)) for key, value in values.items())])
-    return Measured(
-        case.name, case.world, case.subject, case.setting, case.seeds, known, (digest,), result.verdict
-    )
+def of_conform(case: Case, verdict: str, values: Mapping[str, float | None]) -> Measured:
+    """What a conformance case came to. Its hash covers the criteria's values; None is what never came."""
+    known = {key: Value(value) for key, value in values.items() if value is not None}
+    digest = _digest([verdict, sorted((key, repr(value)) for key, value in values.items())])
+    return Measured(case.name, case.world, case.subject, case.setting, case.seeds, known, (digest,), verdict)
 
 
 def record_of(run: Run) -> str:

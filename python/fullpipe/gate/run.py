@@ -6,7 +6,7 @@ engine (`runs/store.py`). Runs in wall time are repeated until their intervals d
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
@@ -96,7 +96,9 @@ def not_deterministic(
         elif record_of(first) != record_of(second[0]):
             found[case.key] = _unlike(first, second[0])
     played: dict[tuple[str, str], Measured] = {}
-    conforming.play([case for case in fixed if case.kind == CONFORM], played, {}, options)
+    conforming.play(
+        [case for case in fixed if case.kind == CONFORM], played, {}, replace(options, store=None)
+    )
     for key, one in played.items():
         if one.records != outcome.measured[key].records:
             found[key] = "not deterministic: two plays of the same seed have different values"
