@@ -690,3 +690,43 @@ def test_the_baseline_is_the_same_after_a_round_trip() -> None:
     found = baseline.read(Path("gate-baseline.jsonl"))
     baseline.write(Path("again.jsonl"), list(found.values()))
     assert Path("again.jsonl").read_bytes() == Path("gate-baseline.jsonl").read_bytes()
+
+
+# The page, and the templates for CI.
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_the_page_is_short_and_its_gate_file_is_one() -> None:
+    text = (ROOT / "docs" / "gate.md").read_text(encoding="utf-8")
+    assert len(text.split()) <= 900
+    (example,) = re.findall(r"^```toml\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    write(example)
+    assert [one.name for one in document.load(Path("gate.toml")).cases] == [
+        "beside-cubic", "conform/law.run", "conform/law.losses"
+    ]  # fmt: skip
+    for kept in re.findall(r"^\| `(\w+ = .+?)` \|", text, re.MULTILINE):
+        conform = kept.startswith("must_pass")
+        kind, path = ("conform", 'conform = "law.run"') if conform else ("compare", ON_PATH)
+        write(HEAD + case(more=kept, kind=kind, path=path))
+        assert document.load(Path("gate.toml")).cases
+
+
+@pytest.mark.parametrize("name", ["docs/gate.md", "README.md", "action.yml", ".gitlab/gate.yml"])
+def test_commands_have_the_options_that_are_named(name: str) -> None:
+    found = re.findall(r"fullpipe gate (\w+)([^`\n]*)", (ROOT / name).read_text(encoding="utf-8"))
+    assert found
+    for command, rest in found:
+        shown = CliRunner().invoke(cli.app, ["gate", command, "--help"], env={"COLUMNS": "1000"}).stdout
+        for option in re.findall(r"(?<!\S)--[a-z-]+", rest):
+            assert option in shown, (command, option)
+
+
+def test_the_templates_are_yaml_and_keep_the_answer() -> None:
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+    action = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+    assert action["runs"]["using"] == "composite"
+    for step in action["runs"]["steps"]:
+        assert "${{" not in step.get("run", ""), "what a pull request names is no part of a script"
+    job = yaml.safe_load((ROOT / ".gitlab" / "gate.yml").read_text(encoding="utf-8"))["fullpipe-gate"]
+    assert job["artifacts"]["reports"]["junit"] == "gate-out/gate.xml"

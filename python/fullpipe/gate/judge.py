@@ -251,14 +251,15 @@ def _change(old: Value | None, new: Value | None) -> str:
     """The relative change; empty where it means nothing."""
     if old is None or new is None or not old.mean:
         return ""
-    return f"{(new.mean - old.mean) / abs(old.mean):+z.1%}".replace("%", " %")
+    share = (new.mean - old.mean) / abs(old.mean)
+    return f"{share:+z.{1 if abs(share) >= 0.01 else 2}%}".replace("%", " %")
 
 
 def counts(verdicts: Mapping[str, int]) -> str:
     """The first line of an answer: "12 cases equal, 2 changed: 1 worse, 1 better"."""
     equal = verdicts.get(EQUAL, 0)
     said = [f"{equal} case{'' if equal == 1 else 's'} equal"]
-    names = {WORSE: "worse", BETTER: "better", CHANGED: "neither better nor worse"}
+    names = {WORSE: "worse", BETTER: "better", CHANGED: "mixed"}
     moved = {name: verdicts[one] for one, name in names.items() if verdicts.get(one)}
     if moved:
         how = ", ".join(f"{count} {name}" for name, count in moved.items())
