@@ -278,6 +278,19 @@ def test_without_traces_the_measures_and_the_command_are_shown() -> None:
     assert "--traces also shows where runs part" in words and "fullpipe compare cubic:beta=0.5" in words
 
 
+def test_traces_follow_the_cases_and_damage_to_one_hides_only_where_runs_part(here: Path) -> None:
+    record(CUBIC, "--traces")
+    folder = here / "gate-baseline.traces"
+    assert [one.name for one in sorted(folder.iterdir())] == ["small-sim.parquet", "tolerant-sim.parquet"]
+    record(HEAD + case(), "--traces")
+    (trace,) = folder.iterdir()
+    planted = ("check", "--subject", "cubic:beta=0.5")
+    assert "the runs part at" in gate(*planted)[1]
+    trace.write_bytes(b"PAR1" + bytes(100) + b"PAR1")
+    code, out, _ = gate(*planted)
+    assert code == 1 and "the runs part at" not in out
+
+
 def test_better_fails_unless_it_is_allowed() -> None:
     text = HEAD + case(path=ON_PATH.replace("1 s", "2 s"), more='within = { queue_delay_mean_ms = "3 %" }')
     record(text)
@@ -408,12 +421,14 @@ def test_two_baselines_are_compared_without_a_run(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_answer_is_written_with_figures_of_what_changed(here: Path) -> None:
-    record(HEAD + case() + case("other", 'exact = false\nat_least = { goodput_bps = "1 %" }'))
+    record(HEAD + case(), "--traces")
     code, _, errors = gate("check", "--subject", "cubic:beta=0.5", "--only", "small", "--out", "out")
     assert code == 1
     assert {"gate.md", "gate.json", "gate.xml"} <= {one.name for one in (here / "out").iterdir()}
     assert "report.html" in errors
     assert list((here / "out").rglob("figures/*.svg"))
+    drawn = {one.name for one in (here / "out").rglob("before-and-now/*")}
+    assert drawn == {"throughput.svg", "rtt.svg", "inflight.svg"}
     assert gate("check", "--only", "small", "--out", "out")[0] == 0, "a folder with earlier results"
 
 

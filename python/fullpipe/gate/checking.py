@@ -96,7 +96,7 @@ def record(
     measured = list(outcome.measured.values())
     baselines.write(path, measured, only)
     if with_traces:
-        traces.write(path, outcome.runs)
+        traces.write(path, outcome.runs, alone=only is not None)
     as_written = {one.key: one for one in measured}
     found = run.verdicts(cases, outcome, as_written)
     return Recorded(len(measured), {}, tuple(one for one in found if one.status not in (EQUAL, UNDECIDED)))
@@ -124,7 +124,7 @@ def check(
     explained = [
         _explained(case, one, outcome, before, unlike, path) for case, one in zip(cases, found, strict=True)
     ]
-    keys = {(one.name, one.world) for one in explained if one.status != EQUAL}
+    keys = {(one.name, one.world) for one in explained if one.status not in (EQUAL, FAILED)}
     runs = {key: own for key, own in outcome.runs.items() if key in keys}
     return Answer(
         tuple(explained), str(path), _notes(cases, before, only, explained, path), allow_better, strict, runs

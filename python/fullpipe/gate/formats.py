@@ -99,7 +99,8 @@ def markdown(answer: Answer) -> str:
         lines += [
             f"  - {_code(part.strip()) if part.strip() == one.command else cell(part)}" for part in rest
         ]
-    lines += [cell(note) for note in answer.notes]
+    for note in answer.notes:
+        lines += ["", cell(note)]
     return "\n".join([*lines, "", cell(f"{_source(answer)} {_ENDS[answer.code]}"), ""])
 
 

@@ -6,6 +6,7 @@ run's record, which tells whether it belongs to a line of the baseline.
 
 import hashlib
 import io
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from fullpipe.measures.run import Run
 from fullpipe.runs.worlds import registry
 
 _RECORD = "record"
+_FILE = re.compile(r".+\.parquet")
 _MOST_BYTES = 1 << 28
 # What a sample says that a reader looks for first, in this order: its name, unit and factor.
 _SHOWN: Mapping[str, tuple[str, str, float]] = {
@@ -96,8 +98,10 @@ def folder_of(baseline: Path) -> Path:
     return baseline.with_suffix(".traces")
 
 
-def write(baseline: Path, runs: Mapping[tuple[str, str], list[Run]]) -> Path:
+def write(baseline: Path, runs: Mapping[tuple[str, str], list[Run]], *, alone: bool) -> None:
     """Writes the trace of the first run of each case. A trace that is already there is not written again.
+
+    Unless these cases are `alone` a part of the baseline, traces of others are removed.
 
     Raises:
         OutputError: One cannot be written.
@@ -110,7 +114,8 @@ def write(baseline: Path, runs: Mapping[tuple[str, str], list[Run]]) -> Path:
             if _read(folder / name_of(key), record) is None:
                 data = files.parquet(plain_series(own[0]), {_RECORD: record})
                 files.write(folder, name_of(key), data)
-    return folder
+    if not alone:
+        files.remove_others(folder, map(name_of, runs), _FILE)
 
 
 def find(baseline: Path, line: Measured) -> pl.DataFrame | None:

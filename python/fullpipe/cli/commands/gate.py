@@ -219,10 +219,7 @@ def check(
         )
     _answered(answer, form)
     if folder is not None:
-        from fullpipe.gate import output
-
-        for report in output.write(answer, cases, folder.create()):
-            say(f"Report: {report}")
+        _write(answer, cases, folder.create())
     raise typer.Exit(answer.code)
 
 
@@ -248,6 +245,19 @@ def _cases(
     from fullpipe.gate.scenarios import Consent
 
     return run.chosen(document.load(gate or FILE, Consent(code, programs), subject), only)
+
+
+def _write(answer: "Answer", cases: "Sequence[Case]", folder: Path) -> None:
+    """Writes the answer and the reports of changed cases, and prints where."""
+    import contextlib
+
+    from fullpipe.gate import output
+
+    errors = console(stderr=True)
+    with errors.status("Drawing the reports") if errors.is_terminal else contextlib.nullcontext():
+        reports = output.write(answer, cases, folder)
+    for report in reports:
+        say(f"Report: {report}")
 
 
 def _options(cache: Path | None, jobs: int | None, watch: object, *, stored: bool) -> "Options":
