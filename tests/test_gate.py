@@ -181,9 +181,22 @@ def test_a_bound_needs_a_path_that_has_it() -> None:
 
 def test_code_of_a_gate_file_needs_consent() -> None:
     Path("mine.py").write_text("raise SystemExit\n")
-    write('subject = "mine.py:Mine"\n' + case())
-    code, _, errors = gate("record")
-    assert code == 2 and "is a Python program" in errors, errors
+    for one in (case(), case(kind="conform", path='conform = "clean-path"')):
+        write('subject = "mine.py:Mine"\n' + one)
+        code, _, errors = gate("record")
+        assert code == 2 and "gate.toml:1: subject: " in errors, errors
+        assert "is a Python program" in errors and "give the option --code" in errors
+
+
+def test_files_of_controllers_are_relative_to_the_gate_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("mine.py").write_text("import fullpipe as fp\n\n\nclass Mine(fp.Controller):\n    pass\n")
+    write(
+        'subject = "mine.py:Mine"\nseeds = 1\n' + case() + case("c", "", "conform", 'conform = "tail-loss"')
+    )
+    Path("elsewhere").mkdir()
+    monkeypatch.chdir("elsewhere")
+    code, out, errors = gate("record", "../gate.toml", "--code")
+    assert (code, out) == (0, "Recorded: 2 cases in gate-baseline.jsonl\n"), errors
 
 
 def test_a_missing_gate_file_is_named() -> None:
@@ -673,6 +686,16 @@ def test_a_subject_that_misbehaves_is_named_and_nothing_is_written(
     assert Path("gate-baseline.jsonl").read_bytes() == before
     code, out, _ = gate("check", "--no-cache")
     assert code == 2 and "could not be compared" in out and why in " ".join(out.split()), out
+
+
+@pytest.mark.usefixtures("stack")
+def test_a_conformance_case_that_hangs_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STAND_IN", "play hangs")
+    monkeypatch.setattr("fullpipe.conformance.runners._PATIENCE_S", 0.5)
+    conform = case("clean", kind="conform", path='conform = "clean-path"')
+    write('subject = "noq:bbr3"\nworlds = ["quic"]\n' + conform)
+    code, _, errors = gate("record")
+    assert code == 2 and "clean, quic" in errors and "it does not answer within 0.5 s" in errors, errors
 
 
 @pytest.mark.usefixtures("stack")

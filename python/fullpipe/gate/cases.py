@@ -50,6 +50,8 @@ class Case:
     # How long one run may take, and the most repetitions in a world of wall time.
     limit_s: float
     repetitions: int
+    # The gate file's, to which files of controllers are relative.
+    folder: Path
     # The scenario with the subject, and with the controller of `not_worse_than`; of `conform`, its case.
     scenario: Scenario | None = None
     reference: Scenario | None = None

@@ -23,7 +23,7 @@ from fullpipe.gate.cases import Case
 from fullpipe.gate.measured import Measured, of_conform
 from fullpipe.gate.options import Options
 from fullpipe.runs.worlds import registry
-from fullpipe.scenario.controllers import is_own
+from fullpipe.scenario.controllers import Own, is_own
 
 Key = tuple[str, str]
 _MOST_BYTES = 1 << 20
@@ -68,7 +68,7 @@ def _found_or_played(subject: str, world: str, cases: Sequence[Case], options: O
     missing = [name for name in names if name not in came]
     if missing:
         limit_s = sum({case.conform: case.limit_s for case in cases if case.conform in missing}.values())
-        played = _played(subject, world, missing, limit_s, options)
+        played = _played(subject, world, missing, limit_s, options, cases[0].folder)
         came |= played
         if store is not None:
             # A store that cannot be used now is no reason to fail.
@@ -79,7 +79,7 @@ def _found_or_played(subject: str, world: str, cases: Sequence[Case], options: O
 
 
 def _played(
-    subject: str, world: str, names: Sequence[str], limit_s: float, options: Options
+    subject: str, world: str, names: Sequence[str], limit_s: float, options: Options, folder: Path
 ) -> dict[str, _Came]:
     from fullpipe.conformance.run import conform
 
@@ -90,7 +90,8 @@ def _played(
             raise _LateError(f"the conformance cases ran for more than {limit_s:g} s, their time limit")
         options.watch("conform", done, total, f"{int(done)} of {total} plays")
 
-    found = conform(subject, list(names), world=world, watch=watch, workers=options.jobs)
+    controller = Own.load(subject, folder) if is_own(subject) else subject
+    found = conform(controller, list(names), world=world, watch=watch, workers=options.jobs)
     return {
         result.case.name: _Came(
             result.verdict, {check.criterion.key: _finite(check.value) for check in result.checks}

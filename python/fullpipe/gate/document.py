@@ -27,12 +27,13 @@ from typing import Any
 
 import fullpipe._native as _native
 from fullpipe._native import ScenarioError
-from fullpipe.errors import mistake, placed, renamed
+from fullpipe.errors import mistake, placed, renamed, stated
 from fullpipe.gate import judgements
 from fullpipe.gate.cases import COMPARE, CONFORM, KINDS, RUN, Case, Gate, Judgement, setting_of
 from fullpipe.gate.scenarios import Consent, Shown, command_of, document_of, resolved
 from fullpipe.runs.limits import MOST_CELLS
 from fullpipe.runs.worlds import registry
+from fullpipe.scenario.controllers import is_own
 from fullpipe.scenario.path import NAMES as PATH_KEYS
 
 _SHARED = ("subject", "worlds", "seeds", "repetitions", "time_limit")
@@ -117,10 +118,13 @@ def _case(table: _Table, folder: Path, consent: Consent) -> Iterator[Case]:
     _checked(table.where, table.keys, ("name", "kind", *_SHARED, *_OF_KIND[str(kind)], *judgements.KEYS))
     name = _name(f"{table.where}.name", table.keys.get("name"))
     subject = _subject(table, str(kind))
+    if is_own(subject) and not consent.code:
+        raise _unread(table, subject)
     parts = {
         "name": name,
         "kind": str(kind),
         "subject": subject,
+        "folder": folder,
         "limit_s": _number(table, "time_limit", 0.001, 86400.0, "seconds above 0, at most a day"),
         "repetitions": int(_number(table, "repetitions", LEAST_REPETITIONS, 1000, "a whole number from 3")),
     }
@@ -224,6 +228,14 @@ def _subject(table: _Table, kind: str) -> str:
     if not isinstance(given, str) or not given.strip():
         raise mistake(table.at("subject"), given, "a controller", 'e.g. subject = "bbr3"')
     return given
+
+
+def _unread(table: _Table, subject: str) -> Exception:
+    """The error about a controller in a Python file, which only runs with consent."""
+    fix = "read it, and give the option --code"
+    field = table.at("subject")
+    sentence = f'{field}: "{subject}" is a Python program, which the author of this file chose; {fix}'
+    return stated(field, subject, sentence, "consent to run it", fix)
 
 
 def _worlds(table: _Table) -> Sequence[str]:

@@ -31,6 +31,9 @@ from fullpipe.runs.worlds.job import Job
 from fullpipe.runs.worlds.world import refusal
 from fullpipe.scenario.scenario import Scenario
 
+# A store that is larger is emptied. A gate of 20 cases with three seeds keeps about 2 MB for each build.
+_MOST_STORED_BYTES = 1 << 29
+
 
 @dataclass
 class Outcome:
@@ -172,11 +175,23 @@ def _tasks(case: Case, scenario: Scenario, seeds: Sequence[int]) -> list[Task]:
 def _sweep(tasks: Sequence[Task], folder: Path | None, options: Options, engine: Local) -> sweep.Outcome:
     """Runs tasks; without the store where there is none, or where it cannot be used now."""
     watch = partial(_tell, options.watch)
+    _bound(folder)
     if folder is not None and not any(own.not_plain for task in tasks for own in task.job.alternative.own):
         # Another gate may use it, or the disk may be full: neither is a reason to fail.
         with contextlib.suppress(OutputError, SweepError):
             return sweep.carry_out(tasks, Store(folder), engine, watch=watch)
     return sweep.carry_out(tasks, Memory(), engine, watch=watch)
+
+
+def _bound(folder: Path | None) -> None:
+    """Empties a store that has grown large: its runs are of builds that nobody has any more."""
+    if folder is None:
+        return
+    packs = [one for one in (folder / "runs").glob("*.pack") if one.is_file() and not one.is_symlink()]
+    with contextlib.suppress(OSError):
+        if sum(one.stat().st_size for one in packs) > _MOST_STORED_BYTES:
+            for one in packs:
+                one.unlink()
 
 
 def _tell(watch: Watch, progress: sweep.Progress) -> None:

@@ -277,13 +277,16 @@ def _check_format(form: str) -> None:
 
 def _answered(answer: "Answer", form: str) -> None:
     """Prints an answer; in a workflow of GitHub, adds the Markdown to the step's summary."""
+    from rich.text import Text
+
     from fullpipe import files
     from fullpipe.gate import formats
 
     if form == "text":
         screen = console()
         for part in formats.text(answer):
-            screen.print(part)
+            # A terminal wraps a long line, and a command can still be copied.
+            screen.print(part, soft_wrap=isinstance(part, str | Text))
         return
     print(formats.FORMATS[form](answer), end="")
     if form == "github" and (summary := os.environ.get(_SUMMARY)):
