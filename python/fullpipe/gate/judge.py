@@ -26,6 +26,8 @@ EQUAL, BETTER, UNDECIDED, CHANGED, WORSE, BROKEN = (
 )  # fmt: skip
 # What could not be compared: it failed, has no line in the baseline, or had another setting there.
 FAILED = "failed"
+# What of a case may be another one than in the baseline.
+_UNLIKE = "its path, duration, seeds or criteria"
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ def judged(case: Case, before: Measured | None, after: Measured, reference: Meas
         status, reason = FAILED, "the baseline has no line of it; `fullpipe gate record --only` adds one"
     elif before.setting != after.setting:
         status = FAILED
-        reason = "its path, duration or seeds are not those of the baseline; record it again"
+        reason = f"{_UNLIKE} are not those of the baseline; record it again"
     elif judgement.exact:
         moved = list(_moved(before, after))
         rows, status = [*_telling(moved), *promises], _direction(before, after, moved)
@@ -90,7 +92,7 @@ def judged(case: Case, before: Measured | None, after: Measured, reference: Meas
 def differing(before: Measured, after: Measured) -> Verdict:
     """The verdict on two lines of baselines, without promises: any difference counts."""
     if before.setting != after.setting:
-        status, moved, reason = FAILED, [], "its path, duration or seeds differ"
+        status, moved, reason = FAILED, [], f"{_UNLIKE} differ"
     else:
         moved = list(_moved(before, after))
         status = _direction(before, after, moved)
