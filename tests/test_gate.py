@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from conftest import answer_for_the_kernel
 from fullpipe._native import ScenarioError
 from fullpipe.cli import app as cli
-from fullpipe.gate import baseline, document, formats, judge, quantities, run, template
+from fullpipe.gate import baseline, conforming, document, formats, judge, quantities, run, template
 from fullpipe.gate.checking import Answer
 from fullpipe.gate.judge import BETTER, BROKEN, CHANGED, EQUAL, FAILED, UNDECIDED, WORSE, Row, Verdict
 from fullpipe.gate.measured import Measured, Value
@@ -418,6 +418,14 @@ def test_finished_runs_are_kept_and_found_again(here: Path, monkeypatch: pytest.
     record(HEAD + case())
     assert any((here / "cache").rglob("*.pack"))
     monkeypatch.setattr("fullpipe.runs.worlds.sim.Simulator.run", lambda *_: pytest.fail("it ran again"))
+    assert gate("check")[0] == 0
+
+
+def test_conformance_cases_are_kept_and_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = HEAD + case("laws", kind="conform", path='conform = ["law.run", "law.idle"]')
+    record(text)
+    assert all(conforming._is_ours(name) for name in ("law.run", "clean-path"))
+    monkeypatch.setattr("fullpipe.conformance.run.conform", lambda *_, **__: pytest.fail("it played again"))
     assert gate("check")[0] == 0
 
 

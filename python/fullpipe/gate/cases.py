@@ -78,6 +78,6 @@ class Gate:
     cases: tuple[Case, ...]
 
 
-def setting_of(told: Mapping[str, Any]) -> str:
+def setting_of(content: Mapping[str, Any]) -> str:
     """A short hash of what a case runs, without its subject and its judgement."""
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:12]
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]

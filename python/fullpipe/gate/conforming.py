@@ -1,6 +1,6 @@
 """Plays conformance cases: all cases of a subject in a world together, with a time limit.
 
-What a case came to is kept as JSON, keyed by the fingerprint of subject, case and engine.
+The result of a case is kept as JSON, keyed by the fingerprint of subject, case and engine.
 """
 
 import contextlib
@@ -17,6 +17,7 @@ from typing import Any
 import fullpipe._native as _native
 from fullpipe import conformance, files, plugins, reading
 from fullpipe._native import ControllerError, ScenarioError, WorldError
+from fullpipe.conformance import registry as catalogue
 from fullpipe.errors import OutputError
 from fullpipe.gate.baseline import rounded
 from fullpipe.gate.cases import Case
@@ -34,8 +35,8 @@ class _LateError(Exception):
 
 
 @dataclass(frozen=True)
-class _Came:
-    """What a case came to: its verdict, and the values of its criteria."""
+class _Outcome:
+    """The result of a case: its verdict, and the values of its criteria."""
 
     verdict: str
     values: Mapping[str, float | None]
@@ -44,43 +45,46 @@ class _Came:
 def play(
     cases: Sequence[Case], measured: dict[Key, Measured], failed: dict[Key, str], options: Options
 ) -> None:
-    """Plays the cases; adds what they came to, or why they could not be played."""
+    """Plays the cases; adds their results, or why they could not be played."""
     together: dict[tuple[str, str], list[Case]] = {}
     for case in cases:
         together.setdefault((case.subject, case.world), []).append(case)
     for (subject, world), own in together.items():
         try:
-            came = _found_or_played(subject, world, own, options)
+            found = _found_or_played(subject, world, own, options)
         except (_LateError, ScenarioError, WorldError, ControllerError) as error:
             failed |= {case.key: plugins.said(error) for case in own}
             continue
         for case in own:
-            one = came[case.conform]
+            one = found[case.conform]
             measured[case.key] = rounded(of_conform(case, one.verdict, one.values))
 
 
-def _found_or_played(subject: str, world: str, cases: Sequence[Case], options: Options) -> dict[str, _Came]:
-    """What each case came to, by the conformance case's name. Plays those that are not kept."""
+def _found_or_played(
+    subject: str, world: str, cases: Sequence[Case], options: Options
+) -> dict[str, _Outcome]:
+    """The result of each case, by the conformance case's name. Plays those that are not kept."""
     names = list(dict.fromkeys(case.conform for case in cases))
     store = None if options.store is None or is_own(subject) else options.store / "conform"
-    keys = {} if store is None else {name: _key(subject, world, name) for name in names}
-    came = {} if store is None else {name: one for name in names if (one := _read(store, keys[name]))}
-    missing = [name for name in names if name not in came]
+    keys = {} if store is None else {name: _key(subject, world, name) for name in filter(_is_ours, names)}
+    found = {} if store is None else {name: one for name, key in keys.items() if (one := _read(store, key))}
+    missing = [name for name in names if name not in found]
     if missing:
         limit_s = sum({case.conform: case.limit_s for case in cases if case.conform in missing}.values())
         played = _played(subject, world, missing, limit_s, options, cases[0].folder)
-        came |= played
+        found |= played
         if store is not None:
             # A store that cannot be used now is no reason to fail.
             with contextlib.suppress(OutputError):
                 for name, one in played.items():
-                    _write(store, keys[name], one)
-    return came
+                    if name in keys:
+                        _write(store, keys[name], one)
+    return found
 
 
 def _played(
     subject: str, world: str, names: Sequence[str], limit_s: float, options: Options, folder: Path
-) -> dict[str, _Came]:
+) -> dict[str, _Outcome]:
     from fullpipe.conformance.run import conform
 
     began = time.monotonic()
@@ -93,7 +97,7 @@ def _played(
     controller = Own.load(subject, folder) if is_own(subject) else subject
     found = conform(controller, list(names), world=world, watch=watch, workers=options.jobs)
     return {
-        result.case.name: _Came(
+        result.case.name: _Outcome(
             result.verdict, {check.criterion.key: _finite(check.value) for check in result.checks}
         )
         for result in found.results
@@ -102,6 +106,12 @@ def _played(
 
 def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
+
+
+def _is_ours(name: str) -> bool:
+    """Whether a case is one of Fullpipe's: of those of other packages, no fingerprint is known."""
+    (case,) = catalogue.chosen([name])
+    return case.play.__module__.startswith(f"{conformance.__name__}.")
 
 
 def _key(subject: str, world: str, name: str) -> str:
@@ -119,17 +129,17 @@ def _engine() -> str:
     return digest.hexdigest()
 
 
-def _read(store: Path, key: str) -> _Came | None:
+def _read(store: Path, key: str) -> _Outcome | None:
     """What is kept; None if there is nothing, or it cannot be read."""
     try:
-        told: Any = json.loads(reading.text(store / f"{key}.json", _MOST_BYTES))
-        values = {str(name): None if one is None else float(one) for name, one in told["values"].items()}
-        return _Came(str(told["verdict"]), values)
+        kept: Any = json.loads(reading.text(store / f"{key}.json", _MOST_BYTES))
+        values = {str(name): None if one is None else float(one) for name, one in kept["values"].items()}
+        return _Outcome(str(kept["verdict"]), values)
     except (OSError, reading.Unreadable, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
 
 
-def _write(store: Path, key: str, came: _Came) -> None:
+def _write(store: Path, key: str, outcome: _Outcome) -> None:
     files.make_folder(store)
-    told = {"verdict": came.verdict, "values": dict(came.values)}
-    files.write(store, f"{key}.json", json.dumps(told).encode())
+    content = {"verdict": outcome.verdict, "values": dict(outcome.values)}
+    files.write(store, f"{key}.json", json.dumps(content).encode())

@@ -57,9 +57,9 @@ def _table(answer: Answer) -> Fitting:
 
 
 def _about(one: Verdict) -> Iterator[str]:
-    """What a case's rows do not say: why, where the runs part, and the command that shows the case."""
-    said = "could not be compared" if one.status == FAILED else one.status
-    yield f"{one.title}: {said}" + (f": {one.reason}" if one.reason else "")
+    """What a case's rows do not show: why, where the runs part, and the command that shows the case."""
+    status = "could not be compared" if one.status == FAILED else one.status
+    yield f"{one.title}: {status}" + (f": {one.reason}" if one.reason else "")
     if one.parts:
         yield f"  {one.parts}"
     if one.command:
@@ -110,14 +110,14 @@ def _code(text: str) -> str:
 
 def as_json(answer: Answer) -> str:
     """Everything in plain values."""
-    told = {
+    content = {
         "headline": answer.headline,
         "exit_code": answer.code,
         "baseline": answer.baseline,
         "notes": list(answer.notes),
         "cases": [_plain(one, answer) for one in answer.verdicts],
     }
-    return json.dumps(told, indent=2, allow_nan=False) + "\n"
+    return json.dumps(content, indent=2, allow_nan=False) + "\n"
 
 
 def _plain(one: Verdict, answer: Answer) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Compares what a case came to with its baseline, and with its promises.
+"""Compares the result of a case with its baseline, and with its promises.
 
 * `exact`: any difference of a record is a change. It is worse, or better, if every measure that moved, as
   printed, moved that way; otherwise it is only a change.
@@ -20,7 +20,7 @@ from fullpipe.gate.quantities import MEASURES, direction
 from fullpipe.measures.measures import Quantity
 from fullpipe.text import joined
 
-# What a case came to. From `BROKEN` on, each is worse for the exit code than those before.
+# Statuses of a case. From `BROKEN` on, each is worse for the exit code than those before.
 EQUAL, BETTER, UNDECIDED, CHANGED, WORSE, BROKEN = (
     "equal", "better", "undecided", "changed", "worse", "broken",
 )  # fmt: skip
@@ -45,7 +45,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A case's status, what changed, and why in a sentence where the rows do not say it."""
+    """A case's status, what changed, and why in a sentence where the rows do not show it."""
 
     name: str
     world: str
@@ -126,15 +126,15 @@ def _telling(moved: list[Row]) -> list[Row]:
 
 
 def _seeds(before: Measured, after: Measured, moved: list[Row]) -> str:
-    """What the rows of a case do not say: that none is there, or that only some seeds differ."""
-    said = [] if moved else ["no measure differs as printed, but the records of the runs do"]
+    """What the rows of a case do not show: that there is none, or that only some seeds differ."""
+    parts = [] if moved else ["no measure differs as printed, but the records of the runs do"]
     pairs = zip(after.seeds, before.records, after.records, strict=False)
     unlike = [str(seed) for seed, old, new in pairs if old != new]
     if not after.verdict and 0 < len(unlike) < len(after.records):
-        said.append(
+        parts.append(
             f"only seed{'s' if len(unlike) > 1 else ''} {joined(unlike)} differ{'s' * (len(unlike) == 1)}"
         )
-    return "; ".join(said)
+    return "; ".join(parts)
 
 
 def _moved(before: Measured, after: Measured) -> Iterator[Row]:
@@ -228,7 +228,7 @@ def _quantity(name: str, measured: Measured) -> Quantity:
 
 
 def _way(name: str, old: Value | None, new: Value | None, after: Measured) -> str:
-    """Whether a measure moved for the worse or for the better; changed if nobody can say."""
+    """Whether a measure moved for the worse or for the better; changed if neither."""
     if after.verdict or old is None or new is None or name not in MEASURES:
         return CHANGED
     moved = direction(name) * (new.mean - old.mean)
@@ -260,16 +260,16 @@ def _change(old: Value | None, new: Value | None) -> str:
 def counts(verdicts: Mapping[str, int]) -> str:
     """The first line of an answer: "12 cases equal, 2 changed: 1 worse, 1 better"."""
     equal = verdicts.get(EQUAL, 0)
-    said = [f"{equal} case{'' if equal == 1 else 's'} equal"]
+    parts = [f"{equal} case{'' if equal == 1 else 's'} equal"]
     names = {WORSE: "worse", BETTER: "better", CHANGED: "mixed"}
     moved = {name: verdicts[one] for one, name in names.items() if verdicts.get(one)}
     if moved:
         how = ", ".join(f"{count} {name}" for name, count in moved.items())
-        said.append(f"{sum(moved.values())} changed: {how}")
+        parts.append(f"{sum(moved.values())} changed: {how}")
     if count := verdicts.get(BROKEN, 0):
-        said.append(f"{count} break{'s' if count == 1 else ''} a promise")
+        parts.append(f"{count} break{'s' if count == 1 else ''} a promise")
     if count := verdicts.get(UNDECIDED, 0):
-        said.append(f"{count} undecided")
+        parts.append(f"{count} undecided")
     if count := verdicts.get(FAILED, 0):
-        said.append(f"{count} could not be compared")
-    return ", ".join(said)
+        parts.append(f"{count} could not be compared")
+    return ", ".join(parts)

@@ -1,4 +1,4 @@
-"""What a case came to: its measures over the seeds, and a hash of each run's whole record.
+"""The result of a case: its measures over the seeds, and a hash of each run's whole record.
 
 A hash covers what the runs did: counts, times and series. It does not cover names of controllers, the
 machine, or versions, so that it changes only when behaviour does.
@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from fullpipe.gate.cases import Case
-from fullpipe.gate.quantities import taken
+from fullpipe.gate.quantities import values_of
 from fullpipe.measures.run import Run
 from fullpipe.measures.statistics import estimate
 
@@ -31,7 +31,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Measured:
-    """What a case came to in one world: a line of a baseline."""
+    """The result of a case in one world: a line of a baseline."""
 
     name: str
     world: str
@@ -51,8 +51,8 @@ class Measured:
 
 
 def of_runs(case: Case, runs: Sequence[Run], *, exact: bool) -> Measured:
-    """What these trusted runs of a case came to. `exact`: equal seeds give equal runs in this world."""
-    found = [taken(run.summary) for run in runs]
+    """The result of these trusted runs of a case. `exact`: equal seeds give equal runs in this world."""
+    found = [values_of(run.summary) for run in runs]
     names = [name for name in found[0] if all(name in one for one in found)]
     measures = {name: _value([one[name] for one in found], exact=exact) for name in names}
     records = tuple(map(record_of, runs)) if exact else ()
@@ -62,7 +62,7 @@ def of_runs(case: Case, runs: Sequence[Run], *, exact: bool) -> Measured:
 
 
 def of_conform(case: Case, verdict: str, values: Mapping[str, float | None]) -> Measured:
-    """What a conformance case came to. Its hash covers the criteria's values; None is what never came."""
+    """The result of a conformance case. Its hash covers the values; None is what was never measured."""
     known = {key: Value(value) for key, value in values.items() if value is not None}
     digest = _digest([verdict, sorted((key, repr(value)) for key, value in values.items())])
     return Measured(case.name, case.world, case.subject, case.setting, case.seeds, known, (digest,), verdict)

@@ -53,8 +53,8 @@ def _draw(scenario: Scenario, trace: pl.DataFrame, now: Run, folder: Path) -> No
     """Draws the figures that show the run of a trace and the new one."""
     both = Runs(scenario, [_named("before", _of_trace(trace, now)), _named("now", now)])
     with Renderer() as renderer:
-        drawn = [(name, renderer.picture(BY_NAME[name].draw(both))) for name in _PAIRED]
-        for name, svg in drawn:
+        pictures = [(name, renderer.picture(BY_NAME[name].draw(both))) for name in _PAIRED]
+        for name, svg in pictures:
             files.write(folder, f"before-and-now/{name}.svg", svg.result().encode())
 
 

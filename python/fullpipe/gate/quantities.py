@@ -160,13 +160,13 @@ def bound(field: str, given: Any, measure: Measure) -> Bound:
     if read is not None and unit in of_path:
         return Bound(text, float(read[1]) * (0.01 if unit == "%" else 1.0), unit or "")
     if read is None or unit not in units:
-        said = ", ".join(filter(None, (*units, *of_path)))
-        expected = f"a number with a unit of {said}" if said else "a number"
+        known = ", ".join(filter(None, (*units, *of_path)))
+        expected = f"a number with a unit of {known}" if known else "a number"
         raise mistake(field, given, expected, f'e.g. "{_EXAMPLES[measure.unit][1]}"')
     return Bound(text, float(read[1]) * units[unit])
 
 
-def taken(summary: Summary) -> dict[str, float]:
+def values_of(summary: Summary) -> dict[str, float]:
     """Every measure of a run that has a value."""
     found = {name: value for name, one in MEASURES.items() if (value := one.take(summary)) is not None}
     if "write_ms" not in found:

@@ -37,10 +37,10 @@ _MOST_STORED_BYTES = 1 << 29
 
 @dataclass
 class Outcome:
-    """What the cases came to, by case and world."""
+    """The results of cases, by case and world."""
 
     measured: dict[tuple[str, str], Measured] = field(default_factory=dict)
-    # What the controller of `not_worse_than` came to.
+    # The results of the controller of `not_worse_than`.
     references: dict[tuple[str, str], Measured] = field(default_factory=dict)
     # Why a case could not be run.
     failed: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -86,7 +86,7 @@ def carry_out(
 def not_deterministic(
     cases: Sequence[Case], outcome: Outcome, options: Options
 ) -> dict[tuple[str, str], str]:
-    """Runs deterministic cases again with their first seed; says of those that differ how they do."""
+    """Runs deterministic cases again with their first seed; returns how those that differ do so."""
     fixed = [case for case in cases if case.key in outcome.measured and _deterministic(case)]
     ran = [case for case in fixed if case.kind != CONFORM]
     again = _swept({case.key: case.seeds[:1] for case in ran}, ran, options, None)
@@ -110,8 +110,8 @@ def not_deterministic(
 
 def _unlike(first: Run, second: Run) -> str:
     where = first_difference(plain_series(first), plain_series(second))
-    said = "" if where is None else f"; {where.sentence('the first run', 'the second')}"
-    return f"not deterministic: two runs with seed {first.seed} differ{said}"
+    how = "" if where is None else f"; {where.sentence('the first run', 'the second')}"
+    return f"not deterministic: two runs with seed {first.seed} differ{how}"
 
 
 @dataclass

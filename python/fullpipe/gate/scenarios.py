@@ -14,7 +14,7 @@ from fullpipe.scenario import scenario
 from fullpipe.scenario.path import OPTIONS, said_of
 from fullpipe.scenario.scenario import Scenario
 
-# How long a run lasts where nothing is written, and how it is said on a command line.
+# How long a run lasts by default.
 _DURATION = "5 s"
 _OF_PATH = ("duration", "flows", "ecn", "beside")
 
@@ -29,7 +29,7 @@ class Consent:
 
 @dataclass(frozen=True)
 class Shown:
-    """What a table of the file says of a scenario: its place, its name, its kind, and all its keys."""
+    """The scenario of a table of the file: its place, its name, its kind, and all its keys."""
 
     where: str
     name: str
@@ -52,7 +52,7 @@ def document_of(shown: Shown) -> dict[str, Any]:
     """The scenario's document, without the subject.
 
     Raises:
-        ScenarioError: The table says it in two ways or in none, or the file cannot be read.
+        ScenarioError: The table has two scenarios or none, or the file cannot be read.
     """
     field = f"{shown.where}.scenario"
     if "scenario" in shown.keys:

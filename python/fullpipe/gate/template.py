@@ -14,7 +14,7 @@ _PATH: Mapping[str, Any] = {"rate": "20 Mbit/s", "rtt": "40 ms", "buffer": "1 bd
 # What each case is about, its name, and what differs from `_PATH`.
 _CASES: Sequence[tuple[str, str, Mapping[str, Any]]] = (
     (
-        "A plain path. The promises hold whatever the baseline says.",
+        "A plain path. The promises hold whatever the baseline has.",
         "steady",
         {"at_least": {"goodput_bps": "80 %"}, "at_most": {"queue_delay_p95_ms": "1.1 bdp"}},
     ),
@@ -52,7 +52,7 @@ _HEAD = """\
 #
 # Each case is exact: any difference of its record is a change. To tolerate some, write instead of that
 #   within = {{ goodput_bps = "1 %", queue_delay_p95_ms = "5 %, 1 ms" }}
-# Promises hold whatever the baseline says:
+# Promises hold whatever the baseline has:
 #   at_least = {{ goodput_bps = "90 %" }}         # of the link's rate
 #   at_most = {{ queue_delay_p95_ms = "1.5 bdp" }}
 #   not_worse_than = "cubic"                    # in goodput, by more than 1 %

@@ -22,7 +22,7 @@ from fullpipe.runs.worlds import registry
 _RECORD = "record"
 _FILE = re.compile(r".+\.parquet")
 _MOST_BYTES = 1 << 28
-# What a sample says that a reader looks for first, in this order: its name, unit and factor.
+# The columns that a reader looks for first, in this order: its name, unit and factor.
 _SHOWN: Mapping[str, tuple[str, str, float]] = {
     "phase": ("phase", "", 1),
     "ca_state": ("state", "", 1),
@@ -50,10 +50,10 @@ class Difference:
 
     def sentence(self, before: str = "before", after: str = "now") -> str:
         """Where and how they part, in a line."""
-        said = "; ".join(f"{name} {old} {before}, {new} {after}" for name, old, new in self.differs)
+        texts = "; ".join(f"{name} {old} {before}, {new} {after}" for name, old, new in self.differs)
         flow = f", flow {self.flow + 1}" if self.flow else ""
         phase = f", in {self.phase}" if self.phase else ""
-        return f"the runs part at {self.time_s:.3f} s{flow}{phase}: {said}"
+        return f"the runs part at {self.time_s:.3f} s{flow}{phase}: {texts}"
 
 
 def first_difference(before: pl.DataFrame, after: pl.DataFrame) -> Difference | None:
@@ -128,8 +128,8 @@ def name_of(key: tuple[str, str]) -> str:
     name = f"{key[0]}-{key[1]}"
     short = files.shortened(name)
     # Two cases may have the same short name, whatever file system is below.
-    told = "" if short == name.lower() else f"-{hashlib.sha256(name.encode()).hexdigest()[:6]}"
-    return f"{short}{told}.parquet"
+    more = "" if short == name.lower() else f"-{hashlib.sha256(name.encode()).hexdigest()[:6]}"
+    return f"{short}{more}.parquet"
 
 
 def _read(path: Path, record: str) -> pl.DataFrame | None:

@@ -154,7 +154,7 @@ def record(
     code: Code = False,
     allow_programs: Programs = False,
 ) -> None:
-    """Write the baseline: what each case comes to now.
+    """Write the baseline: the result of each case now.
 
     The file has one line for each case, and neither times nor names of machines: commit it. Deterministic
     cases run twice with their first seed, and must not differ. If a case cannot run, nothing is written, and
