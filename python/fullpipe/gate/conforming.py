@@ -105,7 +105,7 @@ def _played(
 
 
 def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
+    return float(value) if value is not None and math.isfinite(value) else None
 
 
 def _is_ours(name: str) -> bool:

@@ -44,6 +44,8 @@ _CASES: Sequence[tuple[str, str, Mapping[str, Any]]] = (
 # Conformance cases: laws that every controller obeys, and what can be seen of a stack's own.
 _LAWS = ("law.run", "law.losses", "law.timeout")
 _SEEN = ("clean-path", "tail-loss")
+# Of BBR's phases; whoever fails one by design fails it in the baseline, too.
+_PHASES = ("startup-plateau", "drain-inflight", "up-loss", "probe-rtt")
 _HEAD = """\
 # What `fullpipe gate` runs. docs/gate.md explains every key.
 #
@@ -105,6 +107,9 @@ def text_of(names: Sequence[str]) -> str:
             if _runs(name, keys, world):
                 parts.append(_case(about, {"name": prefix + title, "kind": "compare", **subject, **keys}))
         parts.append(_conform(prefix, subject, of_stack=of_stack))
+        if name.startswith("bbr"):
+            keys = {"name": f"{prefix}phases", "kind": "conform", **subject, "conform": list(_PHASES)}
+            parts.append(_case("BBR's phases. Verdicts and values stay as they are.", keys))
     return "\n".join(parts)
 
 
