@@ -188,6 +188,19 @@ def test_code_of_a_gate_file_needs_consent() -> None:
         assert "is a Python program" in errors and "give the option --code" in errors
 
 
+def test_what_a_scenario_starts_needs_consent() -> None:
+    write(HEAD + case(more='beside = ["mine.py:Mine"]'))
+    code, _, errors = gate("record")
+    assert code == 2 and "case[0].beside" in errors and "give the option --code" in errors, errors
+    Path("program.toml").write_text(
+        'duration = "1 s"\n[path]\nrate = "10 Mbit/s"\nrtt = "20 ms"\n'
+        '[[flows]]\nclient = "c {server}"\nserver = "s {port}"\n'
+    )
+    write('worlds = ["kernel"]\n' + case("p", TOLERANT, "run", 'scenario = "program.toml"'))
+    code, _, errors = gate("record")
+    assert code == 2 and "case[0].scenario" in errors and "give the option --allow-programs" in errors, errors
+
+
 def test_files_of_controllers_are_relative_to_the_gate_file(monkeypatch: pytest.MonkeyPatch) -> None:
     Path("mine.py").write_text("import fullpipe as fp\n\n\nclass Mine(fp.Controller):\n    pass\n")
     write(

@@ -36,8 +36,9 @@ def read(where: str, keys: Mapping[str, Any], deterministic: bool) -> Judgement:
         not_worse_than=_reference(f"{where}.not_worse_than", keys.get("not_worse_than")),
         must_pass=_flag(where, keys, "must_pass", False),
     )
-    if kind != CONFORM and judged == Judgement(exact=False):
-        fix = "write exact = true, within, or a promise such as at_least"
+    if judged == Judgement(exact=False):
+        others = "or must_pass = true" if kind == CONFORM else "within, or a promise such as at_least"
+        fix = f"write exact = true, {others}"
         raise mistake(f"{where}.exact", exact, "something that judges the case", fix)
     return judged
 

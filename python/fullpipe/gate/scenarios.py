@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import fullpipe._native as _native
-from fullpipe.errors import mistake
+from fullpipe._native import ScenarioError
+from fullpipe.errors import mistake, stated
 from fullpipe.gate.cases import RUN
 from fullpipe.scenario import scenario
 from fullpipe.scenario.path import OPTIONS, said_of
@@ -98,17 +99,30 @@ def resolved(shown: Shown, document: Mapping[str, Any], controller: str, consent
     whole = {**document, "name": document.get("name", shown.name)}
     if shown.kind != RUN:
         whole["compare"] = [controller]
-    loaded = scenario.from_document(
-        whole,
-        shown.folder if shown.file is None else shown.file.parent,
-        code=consent.code,
-        programs=consent.programs,
-    )
+    folder = shown.folder if shown.file is None else shown.file.parent
+    try:
+        loaded = scenario.from_document(whole, folder, code=consent.code, programs=consent.programs)
+    except ScenarioError as error:
+        raise _consent(error, shown) from None
     if len(loaded.alternatives) != 1:
         expected = "a scenario with one alternative"
         fix = 'leave its compare out, or write kind = "compare", which replaces it by the subject'
         raise mistake(f"{shown.where}.scenario", shown.keys["scenario"], expected, fix)
     return loaded
+
+
+def _consent(error: ScenarioError, shown: Shown) -> ScenarioError:
+    """The error; one about consent names the options of `fullpipe gate` that give it."""
+    if error.expected != "consent to run it":
+        return error
+    field = f"{shown.where}.{'beside' if 'beside' in shown.keys else 'scenario'}"
+    option, what = (
+        ("--allow-programs", "commands") if "client" in error.field else ("--code", "a Python file")
+    )
+    fix = f"read it, and give the option {option}"
+    return stated(
+        field, error.given, f"{field}: it runs {what} that its author chose; {fix}", error.expected, fix
+    )
 
 
 def command_of(shown: Shown, subject: str, world: str, seeds: Sequence[int]) -> str:
