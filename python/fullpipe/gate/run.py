@@ -136,7 +136,7 @@ def _swept(
             if scenario is not None:
                 tasks = _tasks(case, scenario, seeds[case.key])
                 wanted[case.key, of_reference] = tasks
-                limits |= {task.key: max(case.limit_s, limits.get(task.key, 0.0)) for task in tasks}
+                limits |= {task.key: max(_limit_s(case, task), limits.get(task.key, 0.0)) for task in tasks}
     swept = _Swept()
     if not wanted:
         return swept
@@ -256,6 +256,12 @@ def verdicts(
             reference = outcome.references.get(case.key)
             found.append(judged(case, baseline.get(case.key), outcome.measured[case.key], reference))
     return found
+
+
+def _limit_s(case: Case, task: Task) -> float:
+    """How long a run may take, in seconds: in wall time, it lasts as long as its scenario says besides."""
+    lasts_s = task.job.alternative.duration_s if registry.named(case.world).wall_time else 0.0
+    return case.limit_s + lasts_s
 
 
 def _refused(case: Case) -> str | None:
