@@ -661,6 +661,26 @@ def test_wall_time_is_repeated_until_it_decides_or_stays_undecided(kernel: list[
     assert sorted(kernel) == [1, 2, 3], "three repetitions decide that"
 
 
+def test_untrustworthy_repetitions_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    trusted = {1, 2, 3}
+
+    def changed(one: Any) -> Any:
+        doubts = [] if one.seed in trusted else ["the emulator was late"]
+        provenance = {**one.summary["provenance"], "untrustworthy": doubts}
+        # Goodputs differ by so much that three repetitions decide nothing.
+        summary = {**one.summary, "provenance": provenance, "total_goodput_bps": 1e6 * one.seed}
+        return replace(one, summary=summary)
+
+    answer_for_the_kernel(monkeypatch, changed)
+    monkeypatch.setattr("fullpipe.runs.worlds.kernel.Kernel.refuses", lambda *_: None)
+    record(KERNEL + case(more='within = { goodput_bps = "1 %" }'))
+    code, out, _ = gate("check")
+    assert code == 0 and out.startswith("0 cases equal, 1 undecided"), out
+    trusted.clear()
+    code, out, _ = gate("check")
+    assert code == 2 and "every run of it is untrustworthy" in out, out
+
+
 @pytest.fixture
 def stack(here: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A program for the world quic that behaves as STAND_IN says."""

@@ -161,10 +161,7 @@ def _sort(
     for task in tasks:
         if task.key in reasons:
             swept.failed.setdefault(key, f"{who} with seed {task.job.seed} failed: {reasons[task.key]}")
-    runs = [stored.run() for stored in outcome.of(tasks) if not stored.untrustworthy]
-    if not runs:
-        swept.failed.setdefault(key, f"{who} was untrustworthy each time: the machine is too busy")
-    swept.runs[key, of_reference] = runs
+    swept.runs[key, of_reference] = [one.run() for one in outcome.of(tasks) if not one.untrustworthy]
 
 
 def _tasks(case: Case, scenario: Scenario, seeds: Sequence[int]) -> list[Task]:
@@ -201,10 +198,17 @@ def _tell(watch: Watch, progress: sweep.Progress) -> None:
 def _take(outcome: Outcome, cases: Sequence[Case], swept: _Swept) -> None:
     """Adds what a sweep of deterministic cases gave."""
     for case in cases:
-        if case.key in swept.failed:
-            outcome.failed[case.key] = swept.failed[case.key]
-            continue
-        _measure(outcome, case, swept, exact=True)
+        if (reason := swept.failed.get(case.key) or _doubted(case, swept)) is None:
+            _measure(outcome, case, swept, exact=True)
+        else:
+            outcome.failed[case.key] = reason
+
+
+def _doubted(case: Case, swept: _Swept) -> str | None:
+    """Why a case has no result although its runs ended; None if it has one."""
+    wanted = [(case.key, False), *([(case.key, True)] if case.reference is not None else [])]
+    empty = any(not swept.runs.get(key) for key in wanted)
+    return "every run of it is untrustworthy, because the machine is too busy" if empty else None
 
 
 def _measure(outcome: Outcome, case: Case, swept: _Swept, *, exact: bool) -> None:
@@ -229,9 +233,14 @@ def _repeated(outcome: Outcome, case: Case, options: Options, before: Measured |
         for key, runs in swept.runs.items():
             together.runs.setdefault(key, []).extend(runs)
         done, wanted = wanted, min(wanted + 2, case.repetitions)
+        if (reason := _doubted(case, together)) is not None:
+            outcome.failed[case.key] = reason
+            continue
+        outcome.failed.pop(case.key, None)
         _measure(outcome, case, together, exact=False)
-        reference = outcome.references.get(case.key)
-        if judged(case, before, outcome.measured[case.key], reference).status != UNDECIDED:
+        now = outcome.measured[case.key]
+        # A baseline has to be so narrow that equal runs are found to be equal.
+        if judged(case, before or now, now, outcome.references.get(case.key)).status != UNDECIDED:
             return
 
 
