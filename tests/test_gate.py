@@ -620,7 +620,7 @@ def test_the_command_prints_each_format(form: str, here: Path, monkeypatch: pyte
         case "markdown":
             assert "|---|" in out
         case "github":
-            assert out.startswith("::error ")
+            assert out.startswith("::error file=gate.toml,line=4,title=")
     assert (here / "summary.md").exists() == (form == "github")
     assert gate("check", "--format", "html")[0] == 2
 

@@ -52,6 +52,8 @@ class Case:
     repetitions: int
     # The gate file's, to which files of controllers are relative.
     folder: Path
+    # The file and the line of the case, for annotations: "gate.toml:12".
+    place: str
     # The scenario with the subject, and with the controller of `not_worse_than`; of `conform`, its case.
     scenario: Scenario | None = None
     reference: Scenario | None = None

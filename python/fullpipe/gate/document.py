@@ -20,7 +20,7 @@ docs/gate.md has every key. A mistake is a `ScenarioError` that names the file, 
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -88,11 +88,18 @@ def load(
         tables = json.loads(document)
         if subject is not None and isinstance(tables, dict):
             tables["subject"] = subject
-        return Gate(path, tuple(_cases(tables, path.parent, consent)))
+        cases = _cases(tables, path.parent, consent)
+        return Gate(path, tuple(replace(one, place=_place(text, path, one.place)) for one in cases))
     except ScenarioError as error:
         if error.file:
             raise
         raise placed(error, error.field, str(path), _native.line_of(text, str(path), error.field)) from None
+
+
+def _place(text: str, path: Path, where: str) -> str:
+    """The file and the line of a case, whose place in the document is `case[0]`."""
+    line = _native.line_of(text, str(path), f"{where}.name")
+    return str(path) if line is None else f"{path}:{line}"
 
 
 def _cases(document: Any, folder: Path, consent: Consent) -> Iterator[Case]:
@@ -125,6 +132,7 @@ def _case(table: _Table, folder: Path, consent: Consent) -> Iterator[Case]:
         "kind": str(kind),
         "subject": subject,
         "folder": folder,
+        "place": table.where,
         "limit_s": _number(table, "time_limit", 0.001, 86400.0, "seconds above 0, at most a day"),
         "repetitions": int(_number(table, "repetitions", LEAST_REPETITIONS, 1000, "a whole number from 3")),
     }

@@ -160,11 +160,11 @@ def github(answer: Answer) -> str:
     lines = []
     for one in answer.shown:
         kind = "error" if answer.fails(one) else "notice"
-        title = (
-            _escaped(f"Fullpipe gate: {one.title} is {one.status}").replace(":", "%3A").replace(",", "%2C")
-        )
+        title = _property(f"Fullpipe gate: {one.title} is {one.status}")
+        file, _, line = one.place.rpartition(":")
+        place = f"file={_property(file)},line={line}," if line.isdecimal() else ""
         body = _escaped("\n".join([*_rows(one), *_about(one)]))
-        lines.append(f"::{kind} title={title}::{body}")
+        lines.append(f"::{kind} {place}title={title}::{body}")
     return "\n".join([*lines, answer.headline, *answer.notes, _ENDS[answer.code], ""])
 
 
@@ -183,6 +183,11 @@ def _message(one: Verdict) -> str:
 def _safe(text: str) -> str:
     """Text that XML can have: without control characters and halves of surrogate pairs."""
     return printable(text).encode(errors="replace").decode()
+
+
+def _property(text: str) -> str:
+    """The value of a property of a workflow command."""
+    return _escaped(text).replace(":", "%3A").replace(",", "%2C")
 
 
 def _escaped(text: str) -> str:

@@ -58,6 +58,8 @@ class Verdict:
     parts: str = ""
     # Whether any difference counts, also one for the better.
     exact: bool = False
+    # The file and the line of the case.
+    place: str = ""
 
     @property
     def title(self) -> str:
@@ -85,7 +87,15 @@ def judged(case: Case, before: Measured | None, after: Measured, reference: Meas
     if status != FAILED and _worst(promises) in (BROKEN, UNDECIDED):
         status = max(status, _worst(promises), key=_ORDER.index)
     return Verdict(
-        case.name, case.world, case.subject, status, tuple(rows), reason, case.command, exact=judgement.exact
+        case.name,
+        case.world,
+        case.subject,
+        status,
+        tuple(rows),
+        reason,
+        case.command,
+        exact=judgement.exact,
+        place=case.place,
     )
 
 

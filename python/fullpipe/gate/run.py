@@ -259,6 +259,7 @@ def verdicts(
                     FAILED,
                     reason=outcome.failed[case.key],
                     command=case.command,
+                    place=case.place,
                 )
             )
         else:
