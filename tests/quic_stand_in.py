@@ -107,8 +107,10 @@ def run() -> None:
     asked = request()
     misbehave(os.environ.get("STAND_IN", ""))
     answer(told(progress=0.5))
+    # The number of a process is another one each time.
+    seed = os.getpid() if os.environ.get("STAND_IN") == "not deterministic" else asked["seed"]
     try:
-        summary, flows, links = _native.simulate(simulated(asked["spec"]), asked["seed"])
+        summary, flows, links = _native.simulate(simulated(asked["spec"]), seed)
     except _native.ScenarioError as error:
         answer(told(ok=False, kind="ScenarioError", message=str(error), field=error.field))
         return
@@ -227,6 +229,8 @@ def play() -> None:
     from fullpipe.simulation import Simulation
 
     asked = request()
+    if os.environ.get("STAND_IN") == "play hangs":
+        time.sleep(600)
     alternative = Alternative("played", simulated(asked["spec"]))
     simulation = Simulation(alternative, asked["seed"])
     names = [name for name in dir(_native.FlowNow) if not name.startswith("_")]

@@ -67,7 +67,7 @@ def test_an_error_of_the_engine_itself_ends_the_sweep(monkeypatch: pytest.Monkey
     class Odd(BaseException):
         pass
 
-    def broken(_task: Task, _stop: object) -> Ended:
+    def broken(_task: Task, _stop: object, _limit_s: float) -> Ended:
         raise Odd
 
     monkeypatch.setattr("fullpipe.runs.engines.local._carry_out", broken)

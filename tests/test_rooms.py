@@ -24,6 +24,7 @@ ROOMS = (
     "simulation",
     "conformance",
     "advisor",
+    "gate",
     "cli",
     "__main__",
 )

@@ -62,7 +62,7 @@ def renamed(error: ScenarioError, names: Mapping[str, str]) -> ScenarioError:
     sentence = _without_field(error)
     if name is None or sentence is None:
         return error
-    fix = _replaced(error.fix, f"write {key} = ", f"write {name} = ")
+    fix = _replaced(error.fix, f"write {key} = ", f"write {name.rpartition('.')[2]} = ")
     table = error.field.rpartition(".")[0]
     fix = _without(fix, lambda word: names.get(f"{table}.{word}" if table else word))
     return _rewritten(error, name, f"{name}: {_replaced_end(sentence, error.fix, fix)}", fix)

@@ -131,8 +131,12 @@ def replace(
                     "a run that is no smaller than the recorded one of the same code",
                     f"give {LARGER} to replace it by the smaller one",
                 )
-        text = "".join(f"{_text(line)}\n" for line in sorted([*kept, *new], key=_order))
-        files.write(path.parent, path.name, text.encode())
+        files.write(path.parent, path.name, text_of([*kept, *new]).encode())
+
+
+def text_of(lines: Iterable[Mapping[str, Any]]) -> str:
+    """A file's text: the lines sorted by their keys, numbers with six significant digits."""
+    return "".join(f"{_text(line)}\n" for line in sorted(lines, key=_order))
 
 
 def _shrinks(
@@ -250,15 +254,16 @@ def _order(line: Mapping[str, Any]) -> list[str]:
 
 
 def _text(value: Any) -> str:
-    """A line as it is written: six significant digits, and a whole number without a point."""
-    return json.dumps(_rounded(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    """A line as it is written."""
+    return json.dumps(rounded(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-def _rounded(value: Any) -> Any:
+def rounded(value: Any) -> Any:
+    """A value as it is written: six significant digits, and a whole number without a point."""
     if isinstance(value, Mapping):
-        return {name: _rounded(one) for name, one in value.items()}
+        return {name: rounded(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
-        return [_rounded(one) for one in value]
+        return [rounded(one) for one in value]
     if isinstance(value, float) and math.isfinite(value):
         short = float(f"{value:.{_DIGITS}g}")
         # A difference that is rounded to -0.0 keeps its direction.

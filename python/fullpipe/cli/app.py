@@ -1,8 +1,9 @@
 """The command line. Results go to stdout; progress, notes and errors to stderr.
 
 Exit codes: 0 done; 1 two worlds differ, or nobody can say (`agree`), a decision is not the recorded one
-(`replay`), the emulator is inaccurate (`kernel check`), a case fails (`conform`), or a run failed
-(`study run`); 2 a user error, or results that could not be written; 70 a defect of Fullpipe; 130 interrupted.
+(`replay`), the emulator is inaccurate (`kernel check`), a case fails (`conform`) or changed (`gate`), or a
+run failed (`study run`); 2 a user error, or results that could not be written; 70 a defect of Fullpipe; 130
+interrupted.
 
 Heavy modules are imported by the command that needs them, so that `--help` answers at once.
 """
@@ -26,6 +27,7 @@ from fullpipe.cli.commands import (
     conform,
     deliveries,
     flows,
+    gate,
     kernel,
     lab,
     manual,
@@ -287,6 +289,7 @@ app.command()(lab.lab)
 app.command(context_settings={"allow_interspersed_args": False})(shell.shell)
 app.add_typer(kernel.app, name="kernel")
 app.command()(conform.conform)
+app.add_typer(gate.app, name="gate")
 app.command()(replay.replay)
 app.command()(deliveries.deliveries)
 app.command()(flows.flows)

@@ -36,6 +36,7 @@ CONFORMITY = Kind(
     lambda said: said["controller"],
     lambda said: f"the conformance of {said['controller']}",
 )
+GATE = Kind("gate.json", lambda _said: "gate", lambda _said: "`fullpipe gate`")
 MAP = Kind("map.json", lambda _said: "map", lambda _said: "`fullpipe map`")
 ANSWERS = Kind("answers.json", lambda _said: "answers", lambda _said: "`fullpipe advise`")
 ADVICE = Kind("advice.json", lambda _said: "advice", lambda _said: "`fullpipe kernel advice`")

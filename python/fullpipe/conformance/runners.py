@@ -20,6 +20,8 @@ from fullpipe.simulation import Simulation
 
 _HEADERS_BYTES = 52  # IP, and TCP with time stamps.
 _MTU_BYTES = 1500
+# A step of a case takes a program milliseconds: one that needs so many seconds of real time hangs.
+_PATIENCE_S = 60.0
 
 
 class Simulated:
@@ -83,7 +85,7 @@ class OverQuic:
         if (reason := quic.WORLD.refuses(self._alternative)) is not None:
             raise NotApplicableError(reason)
         self._until_ns = 0
-        self._talk = quic_program.Talk("play")
+        self._talk = quic_program.Talk("play", patience_s=_PATIENCE_S)
         self._now = self._asked({"spec": self._alternative.spec_json, "seed": seed})
 
     def advance(self, seconds: float) -> bool:

@@ -8,7 +8,7 @@ import heapq
 import math
 import time
 from collections import deque
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from queue import Empty, SimpleQueue
@@ -32,8 +32,16 @@ _THREADS_A_CORE = 64
 class Local:
     """Runs tasks on this machine's cores. A task that fails is yielded, and the others go on."""
 
-    def __init__(self, cores: int | None = None, *, at_most: int | None = None) -> None:
+    def __init__(
+        self,
+        cores: int | None = None,
+        *,
+        at_most: int | None = None,
+        limit_s: Callable[[Task], float] = lambda _task: math.inf,
+    ) -> None:
         self.cores = cores or machine.cores()
+        # How long a task may take, in seconds of real time. One that takes longer is ended, and fails.
+        self._limit_s = limit_s
         # How many runs in wall time share the machine, besides what their world says.
         self._at_most = at_most
 
@@ -50,7 +58,7 @@ class Local:
             while waiting or running:
                 while (chosen := self._next(waiting, list(running.values()))) is not None:
                     waiting.remove(chosen)
-                    running[pool.submit(_carry_out, chosen, stop)] = chosen
+                    running[pool.submit(_carry_out, chosen, stop, self._limit_s(chosen))] = chosen
                 ended, _ = wait(running, timeout=_TICK_S, return_when=FIRST_COMPLETED)
                 for future in ended:
                     del running[future]
@@ -77,7 +85,7 @@ class Local:
                 except IndexError:
                     return
                 try:
-                    ended.put(_carry_out(task, stop))
+                    ended.put(_carry_out(task, stop, self._limit_s(task)))
                 except BaseException as error:
                     ended.put(error)
 
@@ -163,14 +171,17 @@ def _wall_time(task: Task) -> bool:
     return registry.named(task.world).wall_time
 
 
-def _carry_out(task: Task, stop: Stop) -> Ended:
+def _carry_out(task: Task, stop: Stop, limit_s: float) -> Ended:
     """Runs one task on a thread of the pool."""
     began = time.monotonic()
     try:
-        run = run_one(registry.named(task.world), task.job, stop)
+        with stop.within(limit_s) as own:
+            run = run_one(registry.named(task.world), task.job, own)
     except _native.Cancelled:
         if stop.is_set:
             raise
+        if time.monotonic() - began >= limit_s:
+            return Failed(task, f"it ran for more than {limit_s:g} s, its time limit")
         return Failed(task, "it was cancelled, which nobody asked for")
     # Only this run fails, whatever a controller or a world of the user's own raises.
     except BaseException as error:

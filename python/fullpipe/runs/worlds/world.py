@@ -1,8 +1,10 @@
 """What a world is: anything that turns a scenario's alternative and a seed into a run's record."""
 
+import contextlib
 import math
+import threading
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import fullpipe._native as _native
@@ -30,11 +32,33 @@ class Stop:
         # For runs in the native half, which looks at it by itself.
         self.native = _native.Cancel()
         self.is_set = False
+        self._parts: list[Stop] = []
 
     def set(self) -> None:
         """Ends them soon."""
         self.is_set = True
         self.native.set()
+        for part in list(self._parts):
+            part.set()
+
+    @contextlib.contextmanager
+    def within(self, limit_s: float) -> "Iterator[Stop]":
+        """A stop for one run, which is also set after so many seconds of real time."""
+        part = Stop()
+        self._parts.append(part)
+        timer = threading.Timer(limit_s, part.set) if math.isfinite(limit_s) else None
+        if timer is not None:
+            timer.daemon = True
+            timer.start()
+        # This one may have been set before it knew the part.
+        if self.is_set:
+            part.set()
+        try:
+            yield part
+        finally:
+            if timer is not None:
+                timer.cancel()
+            self._parts.remove(part)
 
     def check(self) -> None:
         """Raises `Cancelled` after `set`. A run in Python calls it now and then."""

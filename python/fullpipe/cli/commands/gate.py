@@ -1,0 +1,294 @@
+"""`fullpipe gate`."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fullpipe.cli.options import (
+    MISTAKE,
+    check_file,
+    complete_controllers,
+    console,
+    folder_for,
+    path,
+    say,
+    watching,
+)
+from fullpipe.cli.other_results import GATE, refuse_others
+from fullpipe.text import counted, shown
+
+if TYPE_CHECKING:
+    from fullpipe.gate.cases import Case
+    from fullpipe.gate.checking import Answer
+    from fullpipe.gate.options import Options
+
+app = typer.Typer(no_args_is_help=True, help="Report each change of a controller, in continuous integration.")
+
+FILE = Path("gate.toml")
+BASELINE = Path("gate-baseline.jsonl")
+FORMATS = ("text", "markdown", "junit", "json", "github")
+# Where a workflow of GitHub takes a summary in Markdown.
+_SUMMARY = "GITHUB_STEP_SUMMARY"
+
+GateFile = Annotated[
+    Path | None,
+    typer.Argument(metavar="GATE.toml", help="The gate file.", show_default="gate.toml", parser=path),
+]
+Baseline = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="The baseline.", show_default="gate-baseline.jsonl", parser=path),
+]
+Only = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PATTERN", help="Only cases with such a name, e.g. 'deep-*'.", show_default="all cases"
+    ),
+]
+Subject = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CC",
+        help="Instead of the subject at the top of the gate file.",
+        show_default="the file's",
+        autocompletion=complete_controllers,
+    ),
+]
+Cache = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="Folder where finished runs are kept, by the fingerprint of scenario, subject and engine.",
+        show_default="~/.cache/fullpipe/gate",
+        parser=path,
+    ),
+]
+NoCache = Annotated[bool, typer.Option("--no-cache", help="Run every case again, and keep no run.")]
+Jobs = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="Runs at the same time.", show_default="one on each core"),
+]
+Code = Annotated[
+    bool, typer.Option("--code", help="Let the gate file run the Python files of its controllers.")
+]
+Programs = Annotated[
+    bool, typer.Option("--allow-programs", help="Let its scenarios run the commands of programs.")
+]
+Format = Annotated[
+    str,
+    typer.Option(
+        "--format",
+        help=f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}.",
+        autocompletion=lambda: list(FORMATS),
+    ),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="Folder for the answer in all formats, and reports with figures of what changed.",
+        show_default="none",
+        parser=path,
+    ),
+]
+
+
+@app.command()
+def init(
+    stack: Annotated[
+        str | None,
+        typer.Option(help="A QUIC stack of the world quic, e.g. noq.", show_default="none: Fullpipe's own"),
+    ] = None,
+    controllers: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CC,CC",
+            help="Controllers to test, e.g. bbr3,cubic.",
+            show_default="cubic; with --stack, all of the stack's",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The file to write.", show_default="gate.toml", parser=path),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file if there is one.")] = False,
+) -> None:
+    """Write a gate file with about 20 cases for each controller.
+
+    Each case compares whole records, with three seeds.
+    """
+    from fullpipe import files
+    from fullpipe.errors import mistake
+    from fullpipe.gate import template
+
+    out = out or FILE
+    check_file(out)
+    if out.exists() and not force:
+        raise mistake("out", str(out), "a new file", "give --force to replace it, or name another one")
+    names = [one.strip() for one in (controllers or "").split(",") if one.strip()]
+    subjects = template.subjects(stack, names)
+    files.write_named(out, template.text_of(subjects).encode())
+    print(f"Written: {out}, for {', '.join(subjects)}")
+    print("Next: `fullpipe gate record`, and commit both files.")
+
+
+@app.command()
+def record(
+    gate: GateFile = None,
+    baseline: Baseline = None,
+    only: Only = None,
+    subject: Subject = None,
+    traces: Annotated[
+        bool,
+        typer.Option(
+            "--traces",
+            help="Keep the series of each case's first seed beside the baseline, so that `check` shows where "
+            "runs part.",
+        ),
+    ] = False,
+    cache: Cache = None,
+    no_cache: NoCache = False,
+    jobs: Jobs = None,
+    code: Code = False,
+    allow_programs: Programs = False,
+) -> None:
+    """Write the baseline: the result of each case now.
+
+    The file has one line for each case, and neither times nor names of machines: commit it. Deterministic
+    cases run twice with their first seed, and must not differ. If a case cannot run, nothing is written, and
+    the exit code is 2. With --only, the lines of other cases stay as they are.
+    """
+    from fullpipe.gate import checking
+
+    baseline = baseline or BASELINE
+    check_file(baseline, "baseline")
+    cases = _cases(gate, only, subject, code=code, programs=allow_programs)
+    with watching() as watch:
+        options = _options(cache, jobs, watch.show, stored=not no_cache)
+        done = checking.record(cases, baseline, options, only=only, with_traces=traces)
+    if done.failed:
+        for title, reason in done.failed.items():
+            say(f"fullpipe: {shown(title)}: {shown(reason)}")
+        say(f"fullpipe: nothing was recorded, because of {counted(len(done.failed), 'case')}")
+        raise typer.Exit(MISTAKE)
+    print(f"Recorded: {counted(done.cases, 'case')} in {baseline}")
+    for one in done.broken:
+        for row in one.rows:
+            say(f"fullpipe: {one.title} breaks a promise: {row.measure} is {row.after}, {row.promise}")
+
+
+@app.command()
+def check(
+    gate: GateFile = None,
+    baseline: Baseline = None,
+    only: Only = None,
+    subject: Subject = None,
+    allow_better: Annotated[
+        bool,
+        typer.Option("--allow-better", help="Pass cases with `within` that became better, too."),
+    ] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Fail cases that stay undecided, as in worlds of wall time.")
+    ] = False,
+    form: Format = "text",
+    out: Out = None,
+    cache: Cache = None,
+    no_cache: NoCache = False,
+    jobs: Jobs = None,
+    code: Code = False,
+    allow_programs: Programs = False,
+) -> None:
+    """Run the cases again and compare them with the baseline.
+
+    Exit code 0: all is as before, and all promises are kept. 1: a case changed, or breaks a promise. 2: a
+    case could not run, or the baseline cannot be used. What became better has changed as well: record it.
+    """
+    from fullpipe.gate import checking
+
+    _check_format(form)
+    folder = folder_for(out, "gate", wanted=False)
+    if folder is not None:
+        refuse_others(folder.path, GATE, lambda: "gate")
+    cases = _cases(gate, only, subject, code=code, programs=allow_programs)
+    with watching() as watch:
+        options = _options(cache, jobs, watch.show, stored=not no_cache)
+        answer = checking.check(
+            cases, baseline or BASELINE, options, only=only, allow_better=allow_better, strict=strict
+        )
+    _answered(answer, form)
+    if folder is not None:
+        _write(answer, cases, folder.create())
+    raise typer.Exit(answer.code)
+
+
+@app.command()
+def diff(
+    before: Annotated[Path, typer.Argument(metavar="BEFORE", help="A baseline.", parser=path)],
+    after: Annotated[Path, typer.Argument(metavar="AFTER", help="Another one.", parser=path)],
+    form: Format = "text",
+) -> None:
+    """Compare two baselines without a run. Exit code 1: they differ."""
+    from fullpipe.gate import checking
+
+    _check_format(form)
+    answer = checking.diff(before, after)
+    _answered(answer, form)
+    raise typer.Exit(answer.code)
+
+
+def _cases(
+    gate: Path | None, only: str | None, subject: str | None, *, code: bool, programs: bool
+) -> "Sequence[Case]":
+    from fullpipe.gate import document, run
+    from fullpipe.gate.scenarios import Consent
+
+    return run.chosen(document.load(gate or FILE, Consent(code, programs), subject), only)
+
+
+def _write(answer: "Answer", cases: "Sequence[Case]", folder: Path) -> None:
+    """Writes the answer and the reports of changed cases, and prints where."""
+    import contextlib
+
+    from fullpipe.gate import output
+
+    errors = console(stderr=True)
+    with errors.status("Drawing the reports") if errors.is_terminal else contextlib.nullcontext():
+        reports = output.write(answer, cases, folder)
+    for report in reports:
+        say(f"Report: {report}")
+
+
+def _options(cache: Path | None, jobs: int | None, watch: object, *, stored: bool) -> "Options":
+    from fullpipe.gate.options import Options
+
+    root = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    folder = cache or path(root) / "fullpipe" / "gate"
+    return Options(folder if stored else None, jobs, watch)  # type: ignore[arg-type]
+
+
+def _check_format(form: str) -> None:
+    from fullpipe.errors import mistake
+
+    if form not in FORMATS:
+        raise mistake("form", form, f"one of {', '.join(FORMATS)}", "name one of these")
+
+
+def _answered(answer: "Answer", form: str) -> None:
+    """Prints an answer; in a workflow of GitHub, adds the Markdown to the step's summary."""
+    from rich.text import Text
+
+    from fullpipe import files
+    from fullpipe.gate import formats
+
+    if form == "text":
+        screen = console()
+        for part in formats.text(answer):
+            # A terminal wraps a long line, and a command can still be copied.
+            screen.print(part, soft_wrap=isinstance(part, str | Text))
+        return
+    print(formats.FORMATS[form](answer), end="")
+    if form == "github" and (summary := os.environ.get(_SUMMARY)):
+        target = Path(summary)
+        files.append(target.parent, target.name, formats.markdown(answer).encode(errors="replace"))

@@ -1,0 +1,145 @@
+"""Plays conformance cases: all cases of a subject in a world together, with a time limit.
+
+The result of a case is kept as JSON, keyed by the fingerprint of subject, case and engine.
+"""
+
+import contextlib
+import hashlib
+import json
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import fullpipe._native as _native
+from fullpipe import conformance, files, plugins, reading
+from fullpipe._native import ControllerError, ScenarioError, WorldError
+from fullpipe.conformance import registry as catalogue
+from fullpipe.errors import OutputError
+from fullpipe.gate.baseline import rounded
+from fullpipe.gate.cases import Case
+from fullpipe.gate.measured import Measured, of_conform
+from fullpipe.gate.options import Options
+from fullpipe.runs.worlds import registry
+from fullpipe.scenario.controllers import Own, is_own
+
+Key = tuple[str, str]
+_MOST_BYTES = 1 << 20
+
+
+class _LateError(Exception):
+    """The cases take longer than they may."""
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """The result of a case: its verdict, and the values of its criteria."""
+
+    verdict: str
+    values: Mapping[str, float | None]
+
+
+def play(
+    cases: Sequence[Case], measured: dict[Key, Measured], failed: dict[Key, str], options: Options
+) -> None:
+    """Plays the cases; adds their results, or why they could not be played."""
+    together: dict[tuple[str, str], list[Case]] = {}
+    for case in cases:
+        together.setdefault((case.subject, case.world), []).append(case)
+    for (subject, world), own in together.items():
+        try:
+            found = _found_or_played(subject, world, own, options)
+        except (_LateError, ScenarioError, WorldError, ControllerError) as error:
+            failed |= {case.key: plugins.said(error) for case in own}
+            continue
+        for case in own:
+            one = found[case.conform]
+            measured[case.key] = rounded(of_conform(case, one.verdict, one.values))
+
+
+def _found_or_played(
+    subject: str, world: str, cases: Sequence[Case], options: Options
+) -> dict[str, _Outcome]:
+    """The result of each case, by the conformance case's name. Plays those that are not kept."""
+    names = list(dict.fromkeys(case.conform for case in cases))
+    store = None if options.store is None or is_own(subject) else options.store / "conform"
+    keys = {} if store is None else {name: _key(subject, world, name) for name in filter(_is_ours, names)}
+    found = {} if store is None else {name: one for name, key in keys.items() if (one := _read(store, key))}
+    missing = [name for name in names if name not in found]
+    if missing:
+        limit_s = sum({case.conform: case.limit_s for case in cases if case.conform in missing}.values())
+        played = _played(subject, world, missing, limit_s, options, cases[0].folder)
+        found |= played
+        if store is not None:
+            # A store that cannot be used now is no reason to fail.
+            with contextlib.suppress(OutputError):
+                for name, one in played.items():
+                    if name in keys:
+                        _write(store, keys[name], one)
+    return found
+
+
+def _played(
+    subject: str, world: str, names: Sequence[str], limit_s: float, options: Options, folder: Path
+) -> dict[str, _Outcome]:
+    from fullpipe.conformance.run import conform
+
+    began = time.monotonic()
+
+    def watch(_world: str, done: float, total: int) -> None:
+        if time.monotonic() - began > limit_s:
+            raise _LateError(f"the conformance cases ran for more than {limit_s:g} s, their time limit")
+        options.watch("conform", done, total, f"{int(done)} of {total} plays")
+
+    controller = Own.load(subject, folder) if is_own(subject) else subject
+    found = conform(controller, list(names), world=world, watch=watch, workers=options.jobs)
+    return {
+        result.case.name: _Outcome(
+            result.verdict, {check.criterion.key: _finite(check.value) for check in result.checks}
+        )
+        for result in found.results
+    }
+
+
+def _finite(value: float | None) -> float | None:
+    return float(value) if value is not None and math.isfinite(value) else None
+
+
+def _is_ours(name: str) -> bool:
+    """Whether a case is one of Fullpipe's: of those of other packages, no fingerprint is known."""
+    (case,) = catalogue.chosen([name])
+    return case.play.__module__.startswith(f"{conformance.__name__}.")
+
+
+def _key(subject: str, world: str, name: str) -> str:
+    decisive = [_engine(), registry.named(world).build(), subject, world, name]
+    return hashlib.sha256(json.dumps(decisive).encode()).hexdigest()
+
+
+@cache
+def _engine() -> str:
+    """The fingerprint of what plays and judges: the native half, and the cases in Python."""
+    digest = hashlib.sha256()
+    folder = Path(next(iter(conformance.__path__)))
+    for path in [Path(str(_native.__file__)), *sorted(folder.rglob("*.py"))]:
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _read(store: Path, key: str) -> _Outcome | None:
+    """What is kept; None if there is nothing, or it cannot be read."""
+    try:
+        kept: Any = json.loads(reading.text(store / f"{key}.json", _MOST_BYTES))
+        values = {str(name): None if one is None else float(one) for name, one in kept["values"].items()}
+        return _Outcome(str(kept["verdict"]), values)
+    except (OSError, reading.Unreadable, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+
+
+def _write(store: Path, key: str, outcome: _Outcome) -> None:
+    files.make_folder(store)
+    content = {"verdict": outcome.verdict, "values": dict(outcome.values)}
+    files.write(store, f"{key}.json", json.dumps(content).encode())
