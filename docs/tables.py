@@ -163,7 +163,7 @@ def verdicts(results: Path) -> str:
     imported = sum(one.line is not None and one.line["imported"] is not None for one in rows)
     return (
         f"Of {len(rows)} rows: {document.counts(rows)}. {imported} of them are imported: made before results "
-        "were recorded.\n"
+        "were recorded, with the verdicts of then.\n"
     )
 
 

@@ -310,7 +310,7 @@ def test_no_line_leaves_its_plot(small: Results, name: str) -> None:
         for panel in spec["concat"]:
             layer = next(one for one in panel["layer"] if "detail" in one["encoding"])
             low, high = layer["encoding"]["y"]["scale"]["domain"]
-            values = [row["value"] for row in spec["datasets"][layer["data"]["name"]]]
+            values = [row["value"] for row in layer["data"]["values"]]
             assert low <= min(values) and max(values) <= high
 
 

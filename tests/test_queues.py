@@ -231,7 +231,7 @@ def test_marks_have_a_column_where_some_run_has_some() -> None:
 
 
 def test_the_panel_of_the_queue_names_its_discipline() -> None:
-    assert "mean queueing delay, ms (x:y=1)" in figure(marked()).to_json()
+    assert "mean queueing delay, ms (x:y=1)" in str(figure(marked()))
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "fifo"])

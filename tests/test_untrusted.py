@@ -46,7 +46,7 @@ def test_counts_are_of_every_alternative_not_of_the_last(small: Results) -> None
     body = html(results, [])
     assert f"Linux kernel: {said}" in body
     assert "One run gives no interval (Linux kernel)" in body
-    assert said in str(summary.figure(results).to_dict()["title"])
+    assert said in str(summary.figure(results)["title"])
 
 
 def test_numbers_of_an_alternative_without_a_trusted_run_are_shown_and_marked(small: Results) -> None:

@@ -197,7 +197,7 @@ def test_figures_have_its_name_and_a_colour_of_its_own() -> None:
     both = Results(
         api.load(DOCUMENT), [run for name in ("sim", "ideal") for run in fp.run(DOCUMENT, world=name).runs]
     )
-    opacities = legend(summary.figure(both).to_dict())
+    opacities = legend(summary.figure(both))
     assert opacities == {"simulation": 1.0, "ideal fluid": 0.7}
     for what in ("throughput", "rtt"):
         assert "ideal fluid" in json.dumps(both.plot(what).to_dict())

@@ -15,7 +15,8 @@
     at_least = { goodput_bps = "90 %" }  # of the link
     not_worse_than = "cubic"
 
-docs/how-to/gate.md has every key. A mistake is a `ScenarioError` that names the file, the line, the key and the fix.
+docs/how-to/gate.md has every key. A mistake is a `ScenarioError` that names the file, the line, the key and
+the fix.
 """
 
 import json
