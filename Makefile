@@ -16,6 +16,8 @@
 #   make differential  gives the same random events to Linux's C code and to our controllers, and compares after each;
 #                  needs Linux's source (apt install linux-source gcc); EVENTS=1000000 for a short run
 #   make package   packages the crates that others can use, builds them from their packages, and with Rust 1.88, their oldest
+#   make wheel     builds what others install into dist/: wheels for any Linux with glibc 2.17 or newer, and a source distribution
+#   make test-wheel  installs it into an empty environment, and uses it where no checkout is
 #   make lock      renews requirements/*.txt, the versions and hashes of the Python packages that these targets install
 #   make bench     runs the benchmarks
 #   make clean     removes what the other targets made
@@ -56,7 +58,7 @@ QUIC_SOURCES := $(shell find quic crates/units crates/cc crates/path crates/expo
 
 SOURCES := Cargo.toml Cargo.lock pyproject.toml \
 	$(shell find crates -type d -name target -prune -o \( -name '*.rs' -o -name '*.[ch]' -o -name Cargo.toml \) -print) \
-	$(shell find python packages -type f ! -name '*.pyc' ! -name '*.so' ! -name 'vega-*.js' ! -name 'THIRD-PARTY-NOTICES.txt')
+	$(shell find python packages scenarios -type f ! -name '*.pyc' ! -name '*.so' ! -name 'vega-*.js' ! -name 'THIRD-PARTY-NOTICES.txt')
 
 # When a step of `make test` began.
 BEGUN = @echo "== $@ ($$(date -u +%H:%M:%S))"
@@ -66,7 +68,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .PHONY: help demo docs equal-builds test test-all lint lint-rust lint-python lint-citations test-rust test-no-std test-bpf test-python \
 	lab lab-engine lab-site \
-	lab-installed test-lab bench-lab quic test-quic mistakes differential package lock bench clean
+	lab-installed test-lab bench-lab quic test-quic mistakes differential package wheel test-wheel lock bench clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -221,6 +223,30 @@ package:
 		echo "Rust $(MSRV) is not checked, because it is not installed: rustup toolchain install $(MSRV) --profile minimal"; \
 	fi
 
+# What others install: a wheel with the lab's page and the QUIC stacks, the packages beside the core, and a source distribution.
+# `zig cc` links against an old glibc, so that the wheel runs wherever that or a newer one is.
+GLIBC := 2.17
+WHEEL_TARGET := $(shell uname -m)-unknown-linux-gnu
+WHEEL_TOOLS := $(VENV)/.stamp-wheel
+ZIGBUILT := $(abspath $(CARGO_TARGET))/wheel
+wheel: $(WHEEL_TOOLS) lab-site
+	rm -rf dist
+	cd quic/world && CARGO_TARGET_DIR="$(ZIGBUILT)" cargo zigbuild --release --locked --bin fullpipe-quic --target $(WHEEL_TARGET).$(GLIBC)
+	CARGO_TARGET_DIR="$(ZIGBUILT)" FULLPIPE_WHEEL_QUIC="$(ZIGBUILT)/$(WHEEL_TARGET)/release/fullpipe-quic" \
+		MATURIN_PEP517_ARGS="--zig --target $(WHEEL_TARGET) --compatibility manylinux_$(subst .,_,$(GLIBC))" \
+		$(BIN)/python -m pip wheel --disable-pip-version-check --quiet --no-deps --no-build-isolation --wheel-dir dist . $(PACKAGES) $(DEV_PACKAGES)
+	$(BIN)/maturin sdist --quiet --out dist
+	$(BIN)/auditwheel show dist/fullpipe-[0-9]*.whl | grep manylinux_$(subst .,_,$(GLIBC))
+	@ls -l dist
+
+# Installs what `make wheel` made into an empty environment, and uses it in a folder without a checkout.
+test-wheel: $(DEV)
+	FULLPIPE_REQUIRE_WHEEL=1 $(BIN)/python -m pytest tests/test_wheel.py
+
+$(WHEEL_TOOLS): $(TOOLS) requirements/wheel.txt
+	$(PIP_INSTALL) --require-hashes -r requirements/wheel.txt
+	@touch $@
+
 # The short benchmarks, a few minutes. bench/README.md has the others.
 bench: $(PACKAGE)
 	cargo run --release --locked -p fullpipe-bench -- packets
@@ -240,6 +266,7 @@ lock: $(TOOLS)
 	$(LOCK) pyproject.toml requirements/build.in --extra map --constraints requirements/dev.txt --output-file requirements/studies.txt
 	$(LOCK) requirements/build.in --constraints requirements/dev.txt --output-file requirements/build.txt
 	$(LOCK) requirements/docs.in --constraints requirements/dev.txt --output-file requirements/docs.txt
+	$(LOCK) requirements/wheel.in --constraints requirements/dev.txt --output-file requirements/wheel.txt
 
 clean:
 	rm -rf $(VENV) $(SITE_VENV) out lab/node_modules lab/dist lab/src/engine/engine.wasm $(LAB_SITE)

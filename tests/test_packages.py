@@ -84,6 +84,7 @@ def test_a_python_package_has_the_version_and_the_licences_of_the_core(folder: P
     version = cargo["workspace"]["package"]["version"]
     about = project(folder)
     assert about["version"] == version and f"fullpipe=={version}" in about["dependencies"]
+    assert f"{about['name']}=={version}" in project(ROOT)["optional-dependencies"][folder.name]
     for licence in ("LICENSE-MIT", "LICENSE-APACHE"):
         assert (folder / licence).read_bytes() == (ROOT / licence).read_bytes()
 

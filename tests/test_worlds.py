@@ -85,7 +85,7 @@ def command(*arguments: str) -> tuple[int, str]:
 def legend(spec: Any) -> Any:
     """The colours of worlds in a figure."""
     if isinstance(spec, dict):
-        if spec.get("field") == "world" and isinstance(spec.get("scale"), dict):
+        if spec.get("field") == "world" and "domain" in (spec.get("scale") or {}):
             return dict(zip(spec["scale"]["domain"], spec["scale"]["range"], strict=True))
         spec = list(spec.values())
     found = (legend(one) for one in spec) if isinstance(spec, list) else ()

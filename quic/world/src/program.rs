@@ -75,7 +75,7 @@ const BUILD: &str = env!("FULLPIPE_QUIC_BUILD");
 const BUILD_IS: &str = env!("FULLPIPE_QUIC_BUILD_IS");
 
 const USAGE: &str = "usage: fullpipe-quic about|run|play|refuses; fullpipe runs it: let FULLPIPE_QUIC name this program, and \
-                     choose --world quic (docs/quic-developers.md)";
+                     choose --world quic (docs/how-to/quic-developers.md)";
 
 /// The program with these controllers besides the stacks'.
 ///

@@ -64,7 +64,7 @@ fn fill(mut state: u64, out: &mut [u8]) -> u64 {
 fn from_system(mut out: &mut [u8]) -> Result<(), Error> {
     while !out.is_empty() {
         // SAFETY: `out` may be written.
-        let filled = unsafe { libc::getrandom(out.as_mut_ptr().cast(), out.len(), 0) };
+        let filled = unsafe { libc::syscall(libc::SYS_getrandom, out.as_mut_ptr(), out.len(), 0) };
         match usize::try_from(filled) {
             Ok(filled) => out = &mut out[filled..],
             Err(_) if std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted => {}
