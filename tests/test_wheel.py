@@ -1,0 +1,99 @@
+"""What is installed works where no checkout is: the package of these tests, and the wheel of `make wheel`."""
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+DIST = ROOT / "dist"
+PATH = ("--rate", "10 Mbit/s", "--rtt", "20 ms")
+RUN = (*PATH, "--duration", "1 s", "--seeds", "1", "--json")
+# What each command prints, at least.
+EVERYWHERE: dict[tuple[str, ...], str] = {
+    ("--version",): "fullpipe ",
+    ("--help",): "advise",
+    ("doctor",): "Fullpipe",
+    ("advise", *PATH, "--for", "throughput", "--seeds", "1", "--candidates", "cubic,reno"): "cubic",
+    ("compare", "bbr1", "cubic", *RUN): '"goodput_bps"',
+    ("run", "policer", "--json"): '"policer"',
+    ("run", "scenarios/policer.toml", "--json"): '"policer"',
+    ("agree", "--grid", "agreement", "--list"): "bbr1",
+    ("conform", "bbr3", "--case", "startup-plateau", "--json"): '"startup-plateau"',
+    ("study", "list", "--json"): "queue16.fig8",
+    ("lab", "--help"): "browser",
+}
+# What a wheel has that is built on demand in a checkout.
+IN_A_WHEEL: dict[tuple[str, ...], str] = {
+    ("compare", "noq:bbr3", "quinn:cubic", *RUN, "--world", "quic"): '"quic"',
+}
+
+
+def outside(python: Path | str, words: tuple[str, ...], folder: Path) -> str:
+    """What `fullpipe` prints in a folder without a checkout, of the package that a Python has."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "FULLPIPE"))}
+    done = subprocess.run(
+        [python, "-m", "fullpipe", *words],
+        cwd=folder,
+        env=clean,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, f"{words}: {done.stderr}"
+    return done.stdout
+
+
+@pytest.mark.parametrize("words", EVERYWHERE, ids=" ".join)
+def test_what_is_installed_works_without_a_checkout(words: tuple[str, ...], tmp_path: Path) -> None:
+    assert EVERYWHERE[words] in outside(sys.executable, words, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def wheel() -> Path:
+    """The wheel of `make wheel`."""
+    found = sorted(DIST.glob("fullpipe-*.whl"))
+    if not found and os.environ.get("FULLPIPE_REQUIRE_WHEEL"):
+        pytest.fail("there is no wheel in dist/: make wheel")
+    if not found:
+        pytest.skip("there is no wheel in dist/ (make wheel)")
+    return found[-1]
+
+
+@pytest.fixture(scope="module")
+def empty(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of an environment that has the wheel and what it depends on."""
+    folder = tmp_path_factory.mktemp("environment")
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    python = folder / "bin" / "python"
+    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--find-links", DIST]
+    subprocess.run([*pip, f"fullpipe[studies] @ {wheel.as_uri()}"], check=True)
+    return python
+
+
+def test_a_wheel_is_for_old_and_new_pythons_and_any_linux(wheel: Path) -> None:
+    assert "-cp311-abi3-manylinux_2_17_" in wheel.name
+
+
+def test_a_wheel_carries_what_a_checkout_has_beside_the_package(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as opened:
+        names = set(opened.namelist())
+        notices = opened.read("fullpipe/THIRD-PARTY-NOTICES.txt").decode()
+    scenarios = {
+        f"fullpipe/shipped/{one.relative_to(ROOT)}"
+        for one in (ROOT / "scenarios").rglob("*")
+        if one.is_file()
+    }
+    assert scenarios <= names
+    assert {"fullpipe/cli/site/index.html", "fullpipe/shipped/bin/fullpipe-quic"} <= names
+    # Of the native module, of the QUIC stacks, and of the page.
+    assert all(f"\n{name} " in notices for name in ("parquet", "noq-proto", "quinn-proto", "uplot"))
+
+
+@pytest.mark.parametrize("words", [*EVERYWHERE, *IN_A_WHEEL], ids=" ".join)
+def test_a_wheel_works_without_a_checkout(empty: Path, words: tuple[str, ...], tmp_path: Path) -> None:
+    assert (EVERYWHERE | IN_A_WHEEL)[words] in outside(empty, words, tmp_path)
