@@ -561,6 +561,37 @@ impl<P: Clone> Carrier<P> for Chain<P> {
         Chain::counts(self)
     }
 
+    // Whatever has not reached the last holding queue by `now` gets there at `now` or later, and then has its delay before it.
+    fn known_until(&self, now: Time) -> Option<Time> {
+        Some(self.last.hold.known_until(now))
+    }
+
+    fn known(&self) -> usize {
+        self.last.hold.len()
+    }
+
+    fn take_known(&mut self, before: Time, mut take: impl FnMut(Time, Packet, &P)) {
+        while self.last.hold.next() < before
+            && let Some(held) = self.last.hold.pop()
+        {
+            self.counts.left.add(held.packet().bytes);
+            take(held.due, held.packet(), &held.payload);
+        }
+        self.look_inside();
+    }
+
+    fn constant_delay(&self, class: u32) -> Option<Duration> {
+        if self.moves || self.bursts || !self.last.elements.is_empty() {
+            return None;
+        }
+        self.last.hold.delay_of(class)
+    }
+
+    fn note_carried(&mut self, carried: Tally) {
+        self.counts.entered = self.counts.entered + carried;
+        self.counts.left = self.counts.left + carried;
+    }
+
     fn queues(&self) -> usize {
         Chain::queues(self)
     }

@@ -225,6 +225,17 @@ impl Flow {
         }
     }
 
+    /// Whether nothing but the path leads from it to other flows; what somebody brings may know anything.
+    pub(crate) fn meets_in_the_path_only(&self) -> bool {
+        self.config.metrics.is_none() && self.own.is_none()
+    }
+
+    /// Whether its measures end at `end` at the earliest, if no segment arrives before `end` that has not left yet.
+    pub(crate) fn goes_on_until(&self, end: Time) -> bool {
+        let has_more = self.sender.as_ref().is_none_or(|sender| sender.board().next < self.segments);
+        !self.has_ended && self.stop_due >= end && has_more
+    }
+
     /// A time from [`Flow::next`] has come. Returns whether the flow's measures ended now, as the other events do.
     pub(crate) fn on_timer(&mut self, now: Time, out: &mut impl Wire, back: &mut impl ReturnWire) -> bool {
         let mut ended = false;

@@ -24,6 +24,7 @@ mod marked;
 mod packet;
 mod plug;
 mod receiver;
+mod rounds;
 mod running;
 mod said;
 mod sender;

@@ -19,6 +19,7 @@ use crate::error::SimError;
 use crate::flow::{Flow, FlowConfig, ReturnWire};
 use crate::hosts::{self, Hosts};
 use crate::packet::{Acknowledgement, Segment};
+use crate::rounds::{self, Rounds};
 use crate::sender::metrics::{Beginning, Shared};
 use crate::sender::send_buffer::Growth;
 use crate::sender::{MarkableRun, SenderConfig, Wire};
@@ -32,8 +33,8 @@ const CANCEL_EVERY: u32 = 1 << 14;
 
 /// Sources of the agenda: the sampler, then the flows. The two directions are queried directly; at equal times they come
 /// first, forward before reverse.
-const SAMPLER: usize = 0;
-const FLOWS: usize = 1;
+pub(crate) const SAMPLER: usize = 0;
+pub(crate) const FLOWS: usize = 1;
 
 /// The oracle of [`run`](crate::run): the same record by the simplest means, one event for each packet and hop, from one heap for each
 /// direction and one for all timers. Tests compare the two; it is slower, and has no other use.
@@ -123,20 +124,27 @@ pub(crate) struct World<A, F, R> {
     begun: bool,
     /// When the run ends: with the scenario, or with its last flow.
     pub(crate) end: Time,
-    agenda: A,
+    pub(crate) agenda: A,
     ahead: Lookahead,
     pub(crate) forward: Forward<F>,
     pub(crate) reverse: Reverse<R>,
     pub(crate) flows: Vec<Flow>,
     /// `None` for ideal ones.
-    hosts: Option<Box<Hosts>>,
+    pub(crate) hosts: Option<Box<Hosts>>,
     /// Flows whose measures have not ended.
-    open: usize,
-    sample_interval: Option<Duration>,
-    sample_flows: bool,
+    pub(crate) open: usize,
+    pub(crate) sample_interval: Option<Duration>,
+    pub(crate) sample_flows: bool,
     pub(crate) flow_series: Vec<FlowSeries>,
     pub(crate) forward_series: Vec<LinkSeries>,
     pub(crate) reverse_series: Vec<LinkSeries>,
+    /// `None` where all events are handled one at a time.
+    pub(crate) rounds: Option<Box<Rounds>>,
+    /// A run of fewer flows has none.
+    pub(crate) least_flows: usize,
+    /// What its rounds break, so that a test can catch it.
+    #[cfg(test)]
+    pub(crate) breach: Option<crate::rounds::tests::Breach>,
 }
 
 impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> World<A, F, R> {
@@ -223,6 +231,10 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
             hosts: Hosts::new(spec, seed),
             sample_interval: spec.sample_interval_ns,
             sample_flows: spec.sample_flows,
+            rounds: None,
+            least_flows: rounds::LEAST_FLOWS,
+            #[cfg(test)]
+            breach: None,
         })
     }
 
@@ -238,8 +250,32 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
 
     /// Runs to `until`, what happens then included, or to the end; false when cancelled.
     pub(crate) fn advance(&mut self, until: Time, cancel: &AtomicBool) -> bool {
+        if !self.begun {
+            self.begun = true;
+            self.rounds = self.rounds();
+        }
         let until = until.min(self.end);
-        self.begun = true;
+        let done = match self.rounds.take() {
+            None => self.advance_by_events(until, cancel),
+            Some(mut rounds) => {
+                let done = self.advance_in_rounds(&mut rounds, until, cancel);
+                self.rounds = Some(rounds);
+                done
+            }
+        };
+        if done {
+            self.reach(until.min(self.end));
+        }
+        done
+    }
+
+    /// Whether every flow's measures have ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.open == 0
+    }
+
+    /// [`World::advance`], an event at a time.
+    pub(crate) fn advance_by_events(&mut self, until: Time, cancel: &AtomicBool) -> bool {
         let mut events = 0u32;
         let ahead = self.ahead.is_on();
         while self.open > 0 {
@@ -280,15 +316,19 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
                 self.end = now;
             }
         }
-        self.reach(until.min(self.end));
         true
     }
 
     /// Notes that everything until `now` has happened, and lets the path know.
-    fn reach(&mut self, now: Time) {
+    pub(crate) fn reach(&mut self, now: Time) {
         self.now = self.now.max(now);
-        self.forward.chain.settle(self.now);
-        self.reverse.chain.settle(self.now);
+        self.settle(self.now);
+    }
+
+    /// Brings the path up to `now`.
+    pub(crate) fn settle(&mut self, now: Time) {
+        self.forward.chain.settle(now);
+        self.reverse.chain.settle(now);
     }
 
     /// Hands the receivers all packets that arrive now.
@@ -434,7 +474,7 @@ fn totals(flow: &Flow, end: Time) -> FlowTotals {
 }
 
 /// Appends the present state of a direction's queues.
-fn sample_links<P>(series: &mut [LinkSeries], now: Time, chain: &impl Carrier<P>) {
+pub(crate) fn sample_links<P>(series: &mut [LinkSeries], now: Time, chain: &impl Carrier<P>) {
     for (index, series) in series.iter_mut().enumerate() {
         series.sample(QueueSample::of(chain.queue(index), now));
     }

@@ -1,0 +1,207 @@
+//! Random scenarios in rounds, compared with the plain simulator.
+
+#[path = "../../tests/random/mod.rs"]
+mod random;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::AtomicBool;
+
+use fullpipe_path::Chain;
+use fullpipe_record::Run;
+use fullpipe_scenario::{Format, Spec, resolve};
+use fullpipe_units::{Duration, Time};
+use random::Draws;
+use serde_json::{Value, json};
+
+use crate::run_plainly;
+use crate::running::OfChains;
+use crate::world::World;
+
+/// A law that rounds break on purpose.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Breach {
+    /// The window is longer than what is known.
+    Longer(Duration),
+    /// The run may end within a window.
+    Ends,
+    /// Packets get to the path flow by flow.
+    FlowByFlow,
+}
+
+/// How a run goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Steps {
+    One,
+    /// So long a time at once, on a path that can change.
+    Many(Duration),
+    /// Cancelled as soon as possible, and continued.
+    Cancelled,
+}
+
+/// Scenarios of an ordinary test; more with the environment's `FULLPIPE_ROUNDS`, best in a release build.
+const SCENARIOS: u64 = 240;
+
+/// What a scenario did.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    scenarios: u64,
+    in_rounds: u64,
+    rounds: u64,
+    packets: u64,
+}
+
+fn in_rounds(spec: &Spec, seed: u64, steps: Steps, breach: Option<Breach>) -> (Run, u64) {
+    let build = if let Steps::Many(_) = steps { Chain::changing } else { Chain::new };
+    let back = if let Steps::Many(_) = steps { Chain::changing } else { Chain::new };
+    let mut world: OfChains = World::new(spec, seed, build, back).expect("a path");
+    (world.least_flows, world.breach) = (1, breach);
+    let mut next = Time::ZERO;
+    while !world.is_over() {
+        let cancel = AtomicBool::new(steps == Steps::Cancelled);
+        if let Steps::Many(step) = steps {
+            next = next + step;
+            world.advance(next, &cancel);
+        } else {
+            world.advance(Time::NEVER, &cancel);
+        }
+    }
+    let rounds = world.rounds.as_ref().map_or(0, |rounds| rounds.count);
+    (world.into_run(spec, seed), rounds)
+}
+
+/// Scenario number `number`, and how it is run: 1 to 300 flows over all that a path can have.
+fn scenario(number: u64) -> (Value, Steps) {
+    let mut draws = Draws(number.wrapping_mul(0x9e6c_63d0_876a_68df));
+    let kinds = [random::scenario, random::scenario, random::scenario_with_a_longer_way_back];
+    let kind = if draws.one_in(5) { random::scenario_of_transfers } else { kinds[draws.below(3) as usize] };
+    let mut document = kind(number);
+    document["duration"] = json!(draws.pick(&["500 ms", "800 ms", "1600 ms", "2500 ms"]));
+    if let Some(changes) = document["path"].get_mut("changes") {
+        (changes[0]["at"], changes[1]["at"]) = (json!("200 ms"), json!("420 ms"));
+    }
+    if draws.one_in(3) {
+        document["path"]["loss"] = Value::Null;
+    }
+    if draws.one_in(2) {
+        for place in ["before", "after"] {
+            document["path"][place] = json!([]);
+        }
+    }
+    if draws.one_in(8) {
+        document["path"]["rate"] = json!("400 Mbit/s");
+        document["duration"] = json!("500 ms");
+    }
+    let disciplines = [
+        "fifo", "fifo", "step:threshold=7", "codel", "fq_codel", "red", "pie", "dualpi2", "fq_codel:flows=3",
+    ];
+    if draws.one_in(2) {
+        document["path"]["queue"] = json!(draws.pick(&disciplines));
+    }
+    if draws.one_in(12) {
+        document["path"]["unit"] = json!("burst");
+    }
+    let controllers = [
+        "reno", "cubic", "newreno", "cubic9438", "bbr1", "bbr1", "bbr3", "bbr3", "bbr3:profile=linux", "vegas", "copa",
+        "dctcp", "fixed:cwnd=20", "fixed:rate=1",
+    ];
+    let most = [1, 3, 12, 40, 100][draws.below(5) as usize];
+    for flow in document["flows"].as_array_mut().expect("a list of flows") {
+        flow["controller"] = json!(draws.pick(&controllers));
+        flow["count"] = json!(1 + draws.below(most));
+        if flow.get("stop").is_some() {
+            flow["stop"] = json!(draws.pick(&["250 ms", "450 ms"]));
+        }
+        if draws.one_in(4) {
+            flow["stagger"] = json!(draws.pick(&["1 us", "0.7 ms", "9 ms"]));
+        }
+        if draws.one_in(3) {
+            flow["start_jitter"] = json!("0 s");
+        }
+        if draws.one_in(6) {
+            flow["rtt"] = json!(draws.pick(&["101 ms", "140 ms"]));
+        }
+    }
+    let hosts = &mut document["hosts"];
+    hosts["ecn"] = json!(draws.one_in(3));
+    if draws.one_in(12) {
+        hosts["model"] = json!("linux");
+    }
+    if draws.one_in(15) {
+        hosts["metrics"] = json!({ "save_ssthresh": true });
+    }
+    document["record"] = json!({ "flows": !draws.one_in(5) });
+    if draws.one_in(2) {
+        document["record"]["interval"] = json!(draws.pick(&["1 ms", "3.3 ms", "70 ms"]));
+    }
+    let steps = match draws.below(6) {
+        0 => Steps::Many(Duration::from_micros([700, 5_000, 123_457][draws.below(3) as usize])),
+        1 => Steps::Cancelled,
+        _ => Steps::One,
+    };
+    (document, steps)
+}
+
+fn without_nulls(document: &mut Value) {
+    if let Some(table) = document.as_object_mut() {
+        table.retain(|_, value| !value.is_null());
+        table.values_mut().for_each(without_nulls);
+    }
+}
+
+/// The scenario in numbers. What cannot be had together is left out.
+fn spec(document: &mut Value) -> Spec {
+    without_nulls(document);
+    for key in ["", "stop", "stagger", "start", "rtt", "unit", "queue"] {
+        let flows = document["flows"].as_array_mut().expect("a list of flows").iter_mut();
+        flows.for_each(|flow| drop(flow.as_object_mut().map(|flow| flow.remove(key))));
+        if ["unit", "queue"].contains(&key) {
+            document["path"].as_object_mut().expect("a table").remove(key);
+        }
+        if let Ok(mut spec) = resolve(&document.to_string(), Format::Json, None) {
+            if document["record"]["interval"] == "70 ms" {
+                spec.sample_interval_ns = None;
+            }
+            return spec;
+        }
+    }
+    let error = resolve(&document.to_string(), Format::Json, None).unwrap_err();
+    panic!("{error} in {document}")
+}
+
+/// Runs a scenario both ways; how they differ, if they do.
+fn compare(number: u64, breach: Option<Breach>, counts: &mut Counts) -> Result<(), String> {
+    let (mut document, steps) = scenario(number);
+    let spec = spec(&mut document);
+    let plain = run_plainly(&spec, number, &AtomicBool::new(false)).expect("nothing cancels it");
+    let run = catch_unwind(AssertUnwindSafe(|| in_rounds(&spec, number, steps, breach)));
+    let Ok((fast, rounds)) = run else { return Err(format!("number {number} panics, {steps:?}: {document}")) };
+    counts.scenarios += 1;
+    counts.in_rounds += (rounds > 0) as u64;
+    counts.rounds += rounds;
+    counts.packets += fast.flows.iter().map(|flow| flow.totals.segments_sent).sum::<u64>();
+    if fast.flows == plain.flows && fast.links == plain.links {
+        return Ok(());
+    }
+    let flow = fast.flows.iter().zip(&plain.flows).position(|(fast, plain)| fast != plain);
+    let link = fast.links.iter().zip(&plain.links).position(|(fast, plain)| fast != plain);
+    Err(format!("number {number}, {steps:?}: flow {flow:?} or link {link:?} differs after {rounds} rounds: {document}"))
+}
+
+#[test]
+fn rounds_are_the_plain_simulator_to_the_last_bit() {
+    let scenarios = std::env::var("FULLPIPE_ROUNDS").map_or(SCENARIOS, |count| count.parse().expect("a count"));
+    let mut counts = Counts::default();
+    let differ: Vec<String> = (0..scenarios).filter_map(|number| compare(number, None, &mut counts).err()).collect();
+    assert!(differ.is_empty(), "{} of {scenarios} differ, the first: {}", differ.len(), differ[0]);
+    println!("{counts:?}");
+    assert!(counts.in_rounds * 2 > scenarios && counts.rounds > 20 * scenarios, "{counts:?}");
+}
+
+/// The control of the comparison: each broken law is seen.
+#[test]
+fn a_broken_law_is_seen() {
+    for breach in [Breach::Longer(Duration::from_micros(100)), Breach::Ends, Breach::FlowByFlow] {
+        let seen = (0..40).filter(|&number| compare(number, Some(breach), &mut Counts::default()).is_err());
+        assert!(seen.count() > 3, "{breach:?}");
+    }
+}
