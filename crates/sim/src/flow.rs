@@ -193,6 +193,21 @@ impl Flow {
         }
     }
 
+    /// A hint: events of all kinds will follow.
+    #[inline(always)]
+    pub(crate) fn prefetch_events(&self) {
+        prefetch_first(&self.own_due, std::mem::offset_of!(Flow, syn_due));
+    }
+
+    /// A hint: they will soon follow, and the flow is in the caches.
+    #[inline(always)]
+    pub(crate) fn prefetch_windows(&self) {
+        self.prefetch_waiting();
+        if let Some(sender) = &self.sender {
+            sender.prefetch_windows();
+        }
+    }
+
     /// A hint: an acknowledgement will arrive.
     #[inline]
     pub(crate) fn prefetch_sender(&self) {

@@ -21,6 +21,7 @@
 //! short to be worth it, or of which one of these does not hold, is left to the events. Some runs have no rounds at all, because their
 //! flows meet elsewhere, too: in hosts that take time or keep metrics, in a log, or in controllers that somebody brings.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use fullpipe_path::{Carrier, Ecn, Tally};
@@ -289,6 +290,14 @@ impl ReturnWire for Answered<'_> {
     }
 }
 
+/// A flow to which something happens within the window, and the places of its packets in the inboxes.
+#[derive(Clone, Debug)]
+struct Awake {
+    flow: u32,
+    segments: Range<u32>,
+    acks: Range<u32>,
+}
+
 /// What rounds need besides the world.
 #[derive(Debug)]
 pub(crate) struct Rounds {
@@ -300,6 +309,7 @@ pub(crate) struct Rounds {
     going_on: usize,
     segments: Inbox<Segment>,
     acks: Inbox<Acknowledgement>,
+    awake: Vec<Awake>,
     sent: Outbox<Burst>,
     answered: Outbox<Acknowledgement>,
     /// The acknowledgements that arrive at one flow.
@@ -314,6 +324,7 @@ impl Rounds {
             going_on: 0,
             segments: Inbox::new(flows),
             acks: Inbox::new(flows),
+            awake: Vec::new(),
             sent: Outbox::new(),
             answered: Outbox::new(),
             arriving: Vec::new(),
@@ -337,13 +348,20 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
     }
 
     /// [`World::advance`] in rounds, where that is possible and worth it.
-    pub(crate) fn advance_in_rounds(&mut self, rounds: &mut Rounds, until: Time, cancel: &AtomicBool) -> bool {
+    pub(crate) fn advance_in_rounds(
+        &mut self,
+        rounds: &mut Rounds,
+        until: Time,
+        cancel: &AtomicBool,
+    ) -> bool {
         while !self.has_ended() && rounds.from <= until {
             let from = rounds.from;
             self.settle(from);
             let known = self.known_until(from);
             let window = self.window(known.min(until.saturating_add(Duration::from_nanos(1))));
-            if self.is_worth_it(from, window.end, known) && self.goes_on_until(window.end, &mut rounds.going_on) {
+            if self.is_worth_it(from, window.end, known)
+                && self.goes_on_until(window.end, &mut rounds.going_on)
+            {
                 self.round(rounds, from, &window);
                 rounds.count += 1;
                 rounds.from = window.end;
@@ -369,7 +387,8 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
         let nothing = "rounds are for paths that know ahead";
         let there = self.forward.chain.known_until(from).expect(nothing);
         #[cfg(test)]
-        let there = if let Some(tests::Breach::Longer(by)) = self.breach { there.saturating_add(by) } else { there };
+        let there =
+            if let Some(tests::Breach::Longer(by)) = self.breach { there.saturating_add(by) } else { there };
         // Either all flows have a delay, or none.
         match self.reverse.chain.constant_delay(0) {
             Some(_) => there,
@@ -419,22 +438,37 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
             offers: &mut rounds.answered.offers,
         };
         let samples_flows = self.sample_flows && window.sample < window.end;
-        let (mut segments_begin, mut acks_begin) = (0, 0);
-        for (index, flow) in self.flows.iter_mut().enumerate() {
-            let (segments_end, acks_end) =
-                (rounds.segments.ends[index] as usize, rounds.acks.ends[index] as usize);
-            let segments = &rounds.segments.arrivals[segments_begin..segments_end];
-            let acks = &rounds.acks.arrivals[acks_begin..acks_end];
-            (segments_begin, acks_begin) = (segments_end, acks_end);
-            let sleeps = segments.is_empty() && acks.is_empty() && self.agenda.due(FLOWS + index) >= window.end;
-            if sleeps && !samples_flows {
-                continue;
+        // Those to which nothing happens are left alone.
+        rounds.awake.clear();
+        let mut begin = (0, 0);
+        for index in 0..self.flows.len() {
+            let end = (rounds.segments.ends[index], rounds.acks.ends[index]);
+            if end != begin || samples_flows || self.agenda.due(FLOWS + index) < window.end {
+                rounds.awake.push(Awake {
+                    flow: index as u32,
+                    segments: begin.0..end.0,
+                    acks: begin.1..end.1,
+                });
             }
-            answered.delay = self.reverse.chain.constant_delay(index as u32);
+            begin = end;
+        }
+        for (place, awake) in rounds.awake.iter().enumerate() {
+            if let Some(later) = rounds.awake.get(place + 3) {
+                self.flows[later.flow as usize].prefetch_events();
+            }
+            if let Some(soon) = rounds.awake.get(place + 1) {
+                self.flows[soon.flow as usize].prefetch_windows();
+            }
+            let index = awake.flow as usize;
+            let segments =
+                &rounds.segments.arrivals[awake.segments.start as usize..awake.segments.end as usize];
+            let acks = &rounds.acks.arrivals[awake.acks.start as usize..awake.acks.end as usize];
+            answered.delay = self.reverse.chain.constant_delay(awake.flow);
             answered.arriving.clear();
             answered.arriving.extend_from_slice(acks);
+            let flow = &mut self.flows[index];
             let series = samples_flows.then(|| &mut self.flow_series[index]);
-            let ended = serve(index as u32, flow, segments, window, series, &mut sent, &mut answered);
+            let ended = serve(awake.flow, flow, segments, window, series, &mut sent, &mut answered);
             self.open -= ended as usize;
             self.agenda.set(FLOWS + index, flow.next());
         }
