@@ -64,9 +64,14 @@ pub trait Carrier<P>: Sized {
         None
     }
 
-    /// About how many packets inside will leave at a known time.
+    /// How many packets wait for a known departure.
     fn known(&self) -> usize {
         0
+    }
+
+    /// Shows the class of each packet that [`Carrier::take_known`] would hand out, in any order.
+    fn look_at_known(&self, before: Time, _look: impl FnMut(u32)) {
+        unreachable!("nothing is known before {before}");
     }
 
     /// Hands out all packets that are due before `before`, which is not after [`Carrier::known_until`]: ahead of time, so that

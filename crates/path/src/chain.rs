@@ -279,7 +279,7 @@ impl<P: Clone> Chain<P> {
     ///
     /// # Panics
     /// As [`Chain::push`] does.
-    #[inline]
+    #[inline(always)]
     pub fn push_run(&mut self, now: Time, packet: Packet, count: u32, mut payload: impl FnMut(u32) -> P) {
         if self.bursts {
             return self.push_burst(now, (0..count).map(|index| (packet, payload(index))));
@@ -510,7 +510,7 @@ impl<P: Clone> Carrier<P> for Chain<P> {
         Chain::push(self, now, packet, payload);
     }
 
-    #[inline]
+    #[inline(always)]
     fn push_run(&mut self, now: Time, packet: Packet, count: u32, payload: impl FnMut(u32) -> P) {
         Chain::push_run(self, now, packet, count, payload);
     }
@@ -570,13 +570,17 @@ impl<P: Clone> Carrier<P> for Chain<P> {
         self.last.hold.len()
     }
 
+    fn look_at_known(&self, before: Time, look: impl FnMut(u32)) {
+        self.last.hold.look(before, look);
+    }
+
+    #[inline]
     fn take_known(&mut self, before: Time, mut take: impl FnMut(Time, Packet, &P)) {
-        while self.last.hold.next() < before
-            && let Some(held) = self.last.hold.pop()
-        {
-            self.counts.left.add(held.packet().bytes);
+        let counts = &mut self.counts;
+        self.last.hold.take_before(before, |held| {
+            counts.left.add(held.packet().bytes);
             take(held.due, held.packet(), &held.payload);
-        }
+        });
         self.look_inside();
     }
 

@@ -138,6 +138,40 @@ impl<P> Hold<P> {
         }
     }
 
+    /// Shows the classes of all packets that are due before `before`, in no order.
+    pub(crate) fn look(&self, before: Time, mut look: impl FnMut(u32)) {
+        let mut look = |held: &Held<P>| look(held.packet().class);
+        match self {
+            Hold::Fifo { ring, .. } => ring.iter().take_while(|held| held.due < before).for_each(look),
+            Hold::Lanes(lanes) => {
+                for lane in &lanes.lanes {
+                    let held = lane.ring.iter().map(|one| &one.held);
+                    held.take_while(|held| held.due < before).for_each(&mut look);
+                }
+            }
+            Hold::Heap { heap, .. } => {
+                heap.iter().map(|one| &one.held).filter(|held| held.due < before).for_each(look);
+            }
+        }
+    }
+
+    /// Takes out all packets that are due before `before`, in order.
+    #[inline]
+    pub(crate) fn take_before(&mut self, before: Time, mut take: impl FnMut(&Held<P>)) {
+        if let Hold::Fifo { ring, .. } = self {
+            while let Some(held) = ring.front().filter(|held| held.due < before) {
+                take(held);
+                ring.drop_front();
+            }
+            return;
+        }
+        while self.next() < before
+            && let Some(held) = self.pop()
+        {
+            take(&held);
+        }
+    }
+
     /// The delay of a class, in a queue that keeps the order of each.
     pub(crate) fn delay_of(&self, class: u32) -> Option<Duration> {
         match self {

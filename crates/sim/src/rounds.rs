@@ -25,18 +25,20 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use fullpipe_path::{Carrier, Ecn, Tally};
-use fullpipe_record::FlowSeries;
+use fullpipe_record::{FlowSeries, LinkSeries};
 use fullpipe_units::{Bytes, Duration, Time};
 
 use crate::agenda::Agenda;
-use crate::flow::{Flow, ReturnWire};
+use crate::flow::{Ends, Flow, ReturnWire};
 use crate::packet::{Acknowledgement, Segment};
 use crate::sender::{MarkableRun, Wire};
 use crate::series;
 use crate::world::{FLOWS, Observer, SAMPLER, World, sample_links};
 
-/// Fewer flows than these are as fast event by event: their memory is in the caches.
-pub(crate) const LEAST_FLOWS: usize = 32;
+/// Fewer flows than these are as fast event by event: their memory is in the caches. A paced flow counts as [`PACED`], because its
+/// packets lie among those of the others one by one.
+pub(crate) const LEAST_FLOWS: usize = 128;
+const PACED: usize = 4;
 /// A round looks at every flow, so it must have a packet for one in so many.
 const FLOWS_A_PACKET: usize = 16;
 /// How long the events go on where nothing is known ahead.
@@ -63,42 +65,40 @@ impl Window {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     at: Time,
-    /// Of equal times, what arrives comes first. Packets that arrive on the same way are in the order in which they were offered to it; never,
-    /// for timers.
+    /// Of equal times, what arrives comes first. Packets that arrive on the same way are in the order in which they were offered to
+    /// it; never, for timers.
     offered: Time,
     /// Of those offered at the same time: see [`Place::of_arrival`] and [`Place::of_timer`].
-    number: u64,
+    number: u32,
 }
 
-/// Set in the number of a timer's event.
-const TIMER: u64 = 1 << 63;
+/// Set in the number of a timer's event, which has that of its flow otherwise.
+const TIMER: u32 = 1 << 31;
 
 impl Place {
     /// Of a packet that was in the path when the window began: the `number`th that leaves it.
     fn of_arrival(at: Time, number: u32) -> Place {
-        Place { at, offered: Time::ZERO, number: number as u64 }
+        debug_assert!(number < TIMER, "{number} packets in a window");
+        Place { at, offered: Time::ZERO, number }
     }
 
     fn of_timer(at: Time, flow: u32) -> Place {
-        Place { at, offered: Time::NEVER, number: TIMER | flow as u64 }
-    }
-
-    /// Of an ACK that was offered by the event at this place, and takes so long.
-    fn of_answer(self, delay: Duration) -> Place {
-        Place { at: self.at.saturating_add(delay), offered: self.at, number: self.number }
+        Place { at, offered: Time::NEVER, number: TIMER | flow }
     }
 
     /// Whether it comes after the sample at `time`: arrivals come before a sample, timers after it.
     fn is_after_sample(&self, time: Time) -> bool {
-        (self.at, self.offered) > (time, Time::from_nanos(u64::MAX - 1))
+        self.at > time || (self.at == time && self.offered == Time::NEVER)
     }
 }
 
 /// A packet that arrives within the window.
 #[derive(Clone, Copy, Debug)]
 struct Arrival<P> {
-    place: Place,
+    at: Time,
     payload: P,
+    /// How many arrive before it.
+    number: u32,
     codepoint: Ecn,
     /// Another one arrives at the same instant after it.
     more: bool,
@@ -110,49 +110,75 @@ struct Inbox<P> {
     /// Where the packets of a flow end.
     ends: Vec<u32>,
     arrivals: Vec<Arrival<P>>,
-    /// All of them in order of time, and their flows.
-    taken: Vec<(u32, Arrival<P>)>,
+    /// In an empty place.
+    nothing: P,
 }
 
 impl<P: Copy> Inbox<P> {
-    fn new(flows: usize) -> Inbox<P> {
-        Inbox { ends: vec![0; flows], arrivals: Vec::new(), taken: Vec::new() }
+    fn new(flows: usize, nothing: P) -> Inbox<P> {
+        Inbox { ends: vec![0; flows], arrivals: Vec::new(), nothing }
     }
 
+    /// Takes what leaves the path before `before`.
     fn fill(&mut self, path: &mut impl Carrier<P>, before: Time) {
-        let Inbox { ends, arrivals, taken } = self;
-        taken.clear();
+        let Inbox { ends, arrivals, nothing } = self;
         ends.fill(0);
-        path.take_known(before, |due, packet, &payload| {
-            ends[packet.class as usize] += 1;
-            if let Some((_, last)) = taken.last_mut() {
-                last.more = last.place.at == due;
-            }
-            let place = Place::of_arrival(due, taken.len() as u32);
-            taken.push((packet.class, Arrival { place, payload, codepoint: packet.ecn, more: false }));
-        });
         let mut sum = 0;
+        path.look_at_known(before, |flow| {
+            ends[flow as usize] += 1;
+            sum += 1;
+        });
+        if arrivals.len() < sum {
+            let (payload, codepoint) = (*nothing, Ecn::NotEct);
+            arrivals.resize(sum, Arrival { at: Time::NEVER, payload, number: 0, codepoint, more: false });
+        }
+        let mut begin = 0;
         for end in &mut *ends {
-            (*end, sum) = (sum, sum + *end);
+            (*end, begin) = (begin, begin + *end);
         }
-        arrivals.clear();
-        if let Some((_, any)) = taken.first() {
-            arrivals.resize(taken.len(), *any);
-        }
-        for (flow, arrival) in taken {
-            let end = &mut ends[*flow as usize];
-            arrivals[*end as usize] = *arrival;
+        let (mut number, mut last) = (0, (Time::NEVER, 0));
+        path.take_known(before, |at, packet, &payload| {
+            let end = &mut ends[packet.class as usize];
+            if last.0 == at {
+                arrivals[last.1].more = true;
+            }
+            last = (at, *end as usize);
+            arrivals[*end as usize] = Arrival { at, payload, number, codepoint: packet.ecn, more: false };
             *end += 1;
-        }
+            number += 1;
+        });
     }
+}
+
+/// An acknowledgement on a way back that knows no other flow.
+#[derive(Clone, Copy, Debug)]
+struct Answer {
+    /// Where it arrives.
+    place: Place,
+    flow: u32,
+    ack: Acknowledgement,
 }
 
 /// What an event offers to the path.
 #[derive(Clone, Copy, Debug)]
 struct Offer<T> {
-    place: Place,
+    at: Time,
+    offered: Time,
+    number: u32,
     flow: u32,
     what: T,
+}
+
+impl<T> Offer<T> {
+    fn new(place: Place, flow: u32, what: T) -> Offer<T> {
+        let Place { at, offered, number } = place;
+        Offer { at, offered, number, flow, what }
+    }
+
+    /// The place of the event.
+    fn place(&self) -> Place {
+        Place { at: self.at, offered: self.offered, number: self.number }
+    }
 }
 
 /// What all events of a window offer to one direction, to be sorted.
@@ -178,7 +204,7 @@ impl<T: Copy> Outbox<T> {
         let shift = (span / offers.len() as u64).max(1).ilog2();
         buckets.clear();
         buckets.resize((span >> shift) as usize + 2, 0);
-        let bucket = |offer: &Offer<T>| (offer.place.at.saturating_since(from).as_nanos() >> shift) as usize;
+        let bucket = |offer: &Offer<T>| (offer.at.saturating_since(from).as_nanos() >> shift) as usize;
         for offer in &*offers {
             buckets[bucket(offer) + 1] += 1;
         }
@@ -204,14 +230,14 @@ fn insert_in_order<T: Copy>(offers: &mut [Offer<T>]) {
     for index in 1..offers.len() {
         let offer = offers[index];
         let mut place = index;
-        while place > 0 && offers[place - 1].place > offer.place {
+        while place > 0 && offers[place - 1].place() > offer.place() {
             offers[place] = offers[place - 1];
             place -= 1;
         }
         offers[place] = offer;
         moves = moves.saturating_sub(index - place);
         if moves == 0 {
-            return offers.sort_by_key(|offer| offer.place);
+            return offers.sort_by_key(Offer::place);
         }
     }
 }
@@ -242,7 +268,7 @@ struct Sent<'a> {
 impl Sent<'_> {
     #[inline(always)]
     fn offer(&mut self, flow: u32, what: Burst) {
-        self.offers.push(Offer { place: self.place, flow, what });
+        self.offers.push(Offer::new(self.place, flow, what));
     }
 }
 
@@ -266,27 +292,23 @@ impl Wire for Sent<'_> {
 /// Where the receivers' acknowledgements go in a round.
 struct Answered<'a> {
     place: Place,
-    /// How long they take to the sender, if they meet no others; those that arrive before this time go there at once.
+    /// How long they take to the sender, if they meet no others.
     delay: Option<Duration>,
-    end: Time,
-    arriving: &'a mut Vec<Arrival<Acknowledgement>>,
-    carried: Tally,
+    /// Those that take so long.
+    answers: &'a mut Vec<Answer>,
     offers: &'a mut Vec<Offer<Acknowledgement>>,
 }
 
 impl ReturnWire for Answered<'_> {
     #[inline]
-    fn send(&mut self, _: Time, flow: u32, ack: Acknowledgement) {
-        if let Some(delay) = self.delay {
-            let place = self.place.of_answer(delay);
-            if place.at < self.end {
-                self.carried.packets += 1;
-                self.carried.bytes += Bytes::new(ack.wire_bytes() as u64);
-                let arrival = Arrival { place, payload: ack, codepoint: ack.codepoint(), more: false };
-                return self.arriving.push(arrival);
+    fn send(&mut self, now: Time, flow: u32, ack: Acknowledgement) {
+        match self.delay {
+            Some(delay) => {
+                let place = Place { at: now.saturating_add(delay), offered: now, number: self.place.number };
+                self.answers.push(Answer { place, flow, ack });
             }
+            None => self.offers.push(Offer::new(self.place, flow, ack)),
         }
-        self.offers.push(Offer { place: self.place, flow, what: ack });
     }
 }
 
@@ -296,6 +318,7 @@ struct Awake {
     flow: u32,
     segments: Range<u32>,
     acks: Range<u32>,
+    answers: Range<u32>,
 }
 
 /// What rounds need besides the world.
@@ -312,8 +335,11 @@ pub(crate) struct Rounds {
     awake: Vec<Awake>,
     sent: Outbox<Burst>,
     answered: Outbox<Acknowledgement>,
-    /// The acknowledgements that arrive at one flow.
-    arriving: Vec<Arrival<Acknowledgement>>,
+    /// The acknowledgements on their way to one flow.
+    answers: Vec<Answer>,
+    /// Those that arrive after the window, flow by flow; the path knows nothing of them. And those of the window before.
+    on_their_way: Vec<Answer>,
+    were_on_their_way: Vec<Answer>,
 }
 
 impl Rounds {
@@ -322,12 +348,34 @@ impl Rounds {
             from: Time::ZERO,
             count: 0,
             going_on: 0,
-            segments: Inbox::new(flows),
-            acks: Inbox::new(flows),
+            segments: Inbox::new(flows, Segment::syn(0, false)),
+            acks: Inbox::new(flows, Acknowledgement::NONE),
             awake: Vec::new(),
             sent: Outbox::new(),
             answered: Outbox::new(),
-            arriving: Vec::new(),
+            answers: Vec::new(),
+            on_their_way: Vec::new(),
+            were_on_their_way: Vec::new(),
+        }
+    }
+
+    /// Finds out which flows are awake: packets arrive, or `wakes` says so. The others are left alone.
+    fn wake(&mut self, wakes: impl Fn(usize) -> bool) {
+        self.awake.clear();
+        let (mut segments, mut acks, mut answers) = (0..0, 0..0, 0..0);
+        for (flow, ends) in self.segments.ends.iter().zip(&self.acks.ends).enumerate() {
+            segments = segments.end..*ends.0;
+            acks = acks.end..*ends.1;
+            answers.start = answers.end;
+            while self.were_on_their_way.get(answers.end as usize).is_some_and(|one| one.flow == flow as u32)
+            {
+                answers.end += 1;
+            }
+            if !(segments.is_empty() && acks.is_empty() && answers.is_empty()) || wakes(flow) {
+                let (flow, segments, acks, answers) =
+                    (flow as u32, segments.clone(), acks.clone(), answers.clone());
+                self.awake.push(Awake { flow, segments, acks, answers });
+            }
         }
     }
 }
@@ -339,7 +387,8 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
     /// What rounds need, if this run may have some.
     pub(crate) fn rounds(&self) -> Option<Box<Rounds>> {
         let known = |time: Option<Time>| time.is_some();
-        let fits = self.flows.len() >= self.least_flows
+        let count = |flow: &Flow| if flow.config.sender.controller.paced { PACED } else { 1 };
+        let fits = self.flows.iter().map(count).sum::<usize>() >= self.least_flows
             && self.hosts.is_none()
             && self.flows.iter().all(Flow::meets_in_the_path_only)
             && known(self.forward.chain.known_until(Time::ZERO))
@@ -356,30 +405,50 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
     ) -> bool {
         while !self.has_ended() && rounds.from <= until {
             let from = rounds.from;
-            self.settle(from);
+            self.settle_what_is_shared(from);
             let known = self.known_until(from);
-            let window = self.window(known.min(until.saturating_add(Duration::from_nanos(1))));
-            if self.is_worth_it(from, window.end, known)
+            let window = self.window(known.min(after(until)));
+            if self.is_worth_it(rounds, window.end, known)
                 && self.goes_on_until(window.end, &mut rounds.going_on)
             {
-                self.round(rounds, from, &window);
+                self.round(rounds, &window);
                 rounds.count += 1;
                 rounds.from = window.end;
                 if cancel.load(Ordering::Relaxed) {
-                    self.reach(Time::from_nanos(window.end.as_nanos() - 1));
+                    self.hand_back(rounds);
+                    self.reach(before(window.end));
                     return false;
                 }
             } else {
-                let end = window.end.max(from.saturating_add(PAUSE));
-                let last = Time::from_nanos(end.as_nanos() - 1).min(until);
+                self.hand_back(rounds);
+                let last = before(window.end.max(from.saturating_add(PAUSE))).min(until);
                 let done = self.advance_by_events(last, cancel);
-                rounds.from = if done { last.saturating_add(Duration::from_nanos(1)) } else { self.now };
+                rounds.from = if done { after(last) } else { self.now };
                 if !done {
                     return false;
                 }
             }
         }
+        self.hand_back(rounds);
         true
+    }
+
+    /// Brings up to `now` what flows meet in.
+    fn settle_what_is_shared(&mut self, now: Time) {
+        self.forward.chain.settle(now);
+        if self.reverse.chain.constant_delay(0).is_none() {
+            self.reverse.chain.settle(now);
+        }
+    }
+
+    /// Offers the path the acknowledgements that are on their way without it, so that it can hand them out.
+    fn hand_back(&mut self, rounds: &mut Rounds) {
+        let Rounds { on_their_way, .. } = rounds;
+        // Those of one event stay in order.
+        on_their_way.sort_by_key(|answer| (answer.place.offered, answer.place.number));
+        for Answer { place, flow, ack } in on_their_way.drain(..) {
+            self.reverse.send(place.offered, flow, ack);
+        }
     }
 
     /// The first law: when a packet may arrive that is not known at `from`.
@@ -403,9 +472,11 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
     }
 
     /// Whether enough packets are about to arrive before `end`; before `known`, those do that are known.
-    fn is_worth_it(&self, from: Time, end: Time, known: Time) -> bool {
+    fn is_worth_it(&self, rounds: &Rounds, end: Time, known: Time) -> bool {
+        let from = rounds.from;
         let span = |end: Time| end.saturating_since(from).as_nanos() as u128;
-        let packets = (self.forward.chain.known() + self.reverse.chain.known()) as u128;
+        let acks = self.reverse.chain.known() + rounds.on_their_way.len();
+        let packets = (self.forward.chain.known() + acks) as u128;
         let least = (self.flows.len() / FLOWS_A_PACKET).max(1) as u128;
         packets * span(end) >= least * span(known) && from < end
     }
@@ -424,34 +495,24 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
         other.is_some()
     }
 
-    /// Everything that happens from `from` on and before the window's end.
-    fn round(&mut self, rounds: &mut Rounds, from: Time, window: &Window) {
+    /// Everything that happens before the window's end.
+    #[inline(never)]
+    fn round(&mut self, rounds: &mut Rounds, window: &Window) {
         rounds.segments.fill(&mut self.forward.chain, window.end);
         rounds.acks.fill(&mut self.reverse.chain, window.end);
-        let mut sent = Sent { place: Place::of_timer(from, 0), offers: &mut rounds.sent.offers };
+        std::mem::swap(&mut rounds.on_their_way, &mut rounds.were_on_their_way);
+        rounds.on_their_way.clear();
+        let samples = self.sample_flows && window.sample < window.end;
+        let agenda = &self.agenda;
+        rounds.wake(|flow| samples || agenda.due(FLOWS + flow) < window.end);
+        let mut sent = Sent { place: Place::of_timer(rounds.from, 0), offers: &mut rounds.sent.offers };
         let mut answered = Answered {
             place: sent.place,
             delay: None,
-            end: window.end,
-            arriving: &mut rounds.arriving,
-            carried: Tally::default(),
+            answers: &mut rounds.answers,
             offers: &mut rounds.answered.offers,
         };
-        let samples_flows = self.sample_flows && window.sample < window.end;
-        // Those to which nothing happens are left alone.
-        rounds.awake.clear();
-        let mut begin = (0, 0);
-        for index in 0..self.flows.len() {
-            let end = (rounds.segments.ends[index], rounds.acks.ends[index]);
-            if end != begin || samples_flows || self.agenda.due(FLOWS + index) < window.end {
-                rounds.awake.push(Awake {
-                    flow: index as u32,
-                    segments: begin.0..end.0,
-                    acks: begin.1..end.1,
-                });
-            }
-            begin = end;
-        }
+        let mut carried = Tally::default();
         for (place, awake) in rounds.awake.iter().enumerate() {
             if let Some(later) = rounds.awake.get(place + 3) {
                 self.flows[later.flow as usize].prefetch_events();
@@ -460,20 +521,66 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
                 self.flows[soon.flow as usize].prefetch_windows();
             }
             let index = awake.flow as usize;
-            let segments =
-                &rounds.segments.arrivals[awake.segments.start as usize..awake.segments.end as usize];
-            let acks = &rounds.acks.arrivals[awake.acks.start as usize..awake.acks.end as usize];
             answered.delay = self.reverse.chain.constant_delay(awake.flow);
-            answered.arriving.clear();
-            answered.arriving.extend_from_slice(acks);
+            answered.answers.clear();
+            let acks = rounds.acks.arrivals[range(&awake.acks)].iter();
+            answered.answers.extend(acks.map(|ack| Answer {
+                place: Place::of_arrival(ack.at, ack.number),
+                flow: awake.flow,
+                ack: ack.payload,
+            }));
+            let from_path = answered.answers.len();
+            answered.answers.extend_from_slice(&rounds.were_on_their_way[range(&awake.answers)]);
+            let segments = &rounds.segments.arrivals[range(&awake.segments)];
             let flow = &mut self.flows[index];
-            let series = samples_flows.then(|| &mut self.flow_series[index]);
-            let ended = serve(awake.flow, flow, segments, window, series, &mut sent, &mut answered);
-            self.open -= ended as usize;
+            let arrived = if samples || !flow.has_ends_apart(window.end) {
+                let series = samples.then(|| &mut self.flow_series[index]);
+                serve(
+                    Ends::Both,
+                    flow,
+                    awake.flow,
+                    segments,
+                    window,
+                    series,
+                    &mut sent,
+                    &mut answered,
+                    &mut self.open,
+                )
+            } else {
+                serve(
+                    Ends::Receiver,
+                    flow,
+                    awake.flow,
+                    segments,
+                    window,
+                    None,
+                    &mut sent,
+                    &mut answered,
+                    &mut self.open,
+                );
+                serve(
+                    Ends::Sender,
+                    flow,
+                    awake.flow,
+                    &[],
+                    window,
+                    None,
+                    &mut sent,
+                    &mut answered,
+                    &mut self.open,
+                )
+            };
+            for answer in &answered.answers[from_path..arrived] {
+                carried.packets += 1;
+                carried.bytes += Bytes::new(answer.ack.wire_bytes() as u64);
+            }
+            rounds.on_their_way.extend_from_slice(&answered.answers[arrived..]);
             self.agenda.set(FLOWS + index, flow.next());
         }
-        self.reverse.chain.note_carried(answered.carried);
-        self.offer(rounds, from, window);
+        if carried.packets > 0 {
+            self.reverse.chain.note_carried(carried);
+        }
+        self.offer(rounds, window);
         let mut sample = window.sample;
         while sample < window.end {
             sample = window.next_sample(sample);
@@ -482,69 +589,92 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
     }
 
     /// The third law: hands the path what was offered, in the order of the events, and samples it in between.
-    fn offer(&mut self, rounds: &mut Rounds, from: Time, window: &Window) {
-        let mut sample = window.sample;
+    fn offer(&mut self, rounds: &mut Rounds, window: &Window) {
         #[cfg(test)]
         if let Some(tests::Breach::FlowByFlow) = self.breach {
-            rounds.sent.offers.iter_mut().for_each(|offer| offer.place.offered = Time::ZERO);
-            rounds.sent.offers.iter_mut().for_each(|offer| offer.place.number = 0);
+            rounds.sent.offers.iter_mut().for_each(|offer| (offer.offered, offer.number) = (Time::ZERO, 0));
         }
-        for Offer { place, flow, what } in rounds.sent.sort(from, window.end) {
-            while sample < window.end && place.is_after_sample(sample) {
-                self.forward.chain.settle(sample);
-                sample_links(&mut self.forward_series, sample, &self.forward.chain);
-                sample = window.next_sample(sample);
-            }
-            let (now, Burst { first, count, codepoint, kind }) = (place.at, *what);
+        let mut sample = window.sample;
+        for offer in rounds.sent.sort(rounds.from, window.end) {
+            let (now, flow) = (offer.at, offer.flow);
+            let place = Some(offer.place());
+            sample_before(place, &mut self.forward_series, &mut self.forward.chain, window, &mut sample);
+            let Burst { first, count, codepoint, kind } = offer.what;
             match kind {
-                Kind::One => self.forward.send(now, *flow, first, codepoint),
-                Kind::Run => self.forward.send_run(now, *flow, first, count),
+                Kind::One => self.forward.send(now, flow, first, codepoint),
+                Kind::Run => self.forward.send_run(now, flow, first, count),
                 Kind::Markable { cwr } => {
-                    self.forward.send_markable_run(now, *flow, MarkableRun { first, count, cwr, codepoint });
+                    self.forward.send_markable_run(now, flow, MarkableRun { first, count, cwr, codepoint });
                 }
             }
         }
-        while sample < window.end {
-            self.forward.chain.settle(sample);
-            sample_links(&mut self.forward_series, sample, &self.forward.chain);
-            sample = window.next_sample(sample);
-        }
+        sample_before(None, &mut self.forward_series, &mut self.forward.chain, window, &mut sample);
         let mut sample = window.sample;
-        for Offer { place, flow, what } in rounds.answered.sort(from, window.end) {
-            while sample < window.end && place.is_after_sample(sample) {
-                self.reverse.chain.settle(sample);
-                sample_links(&mut self.reverse_series, sample, &self.reverse.chain);
-                sample = window.next_sample(sample);
-            }
-            self.reverse.send(place.at, *flow, *what);
+        for offer in rounds.answered.sort(rounds.from, window.end) {
+            let place = Some(offer.place());
+            sample_before(place, &mut self.reverse_series, &mut self.reverse.chain, window, &mut sample);
+            self.reverse.send(offer.at, offer.flow, offer.what);
         }
-        while sample < window.end {
-            self.reverse.chain.settle(sample);
-            sample_links(&mut self.reverse_series, sample, &self.reverse.chain);
-            sample = window.next_sample(sample);
-        }
+        sample_before(None, &mut self.reverse_series, &mut self.reverse.chain, window, &mut sample);
     }
 }
 
-/// Everything that happens to one flow within the window, in order. Returns whether its measures ended.
+/// Samples the queues of a direction where that comes before what happens at `place`; all samples of the window, if nothing
+/// does.
+#[inline(always)]
+fn sample_before<P>(
+    place: Option<Place>,
+    series: &mut [LinkSeries],
+    chain: &mut impl Carrier<P>,
+    window: &Window,
+    sample: &mut Time,
+) {
+    while *sample < window.end
+        && !series.is_empty()
+        && place.is_none_or(|place| place.is_after_sample(*sample))
+    {
+        chain.settle(*sample);
+        sample_links(series, *sample, chain);
+        *sample = window.next_sample(*sample);
+    }
+}
+
+fn range(places: &Range<u32>) -> Range<usize> {
+    places.start as usize..places.end as usize
+}
+
+/// The time right after `time`.
+fn after(time: Time) -> Time {
+    time.saturating_add(Duration::from_nanos(1))
+}
+
+/// The time right before one that is not zero.
+fn before(time: Time) -> Time {
+    Time::from_nanos(time.as_nanos() - 1)
+}
+
+/// Everything that happens to the ends of one flow within the window, in order. Returns how many of the answers have arrived.
+#[expect(clippy::too_many_arguments, reason = "all that is at hand in a round")]
 #[inline(always)]
 fn serve(
-    index: u32,
+    ends: Ends,
     flow: &mut Flow,
+    index: u32,
     segments: &[Arrival<Segment>],
     window: &Window,
     mut series: Option<&mut FlowSeries>,
     sent: &mut Sent,
     answered: &mut Answered,
-) -> bool {
-    let (mut segments, mut acks, mut ended, mut sample) = (segments.iter(), 0, false, window.sample);
+    open: &mut usize,
+) -> usize {
+    let (mut segments, mut arrived, mut sample) = (segments.iter(), 0, window.sample);
     let mut segment = segments.next();
     loop {
-        let there = segment.map_or(Time::NEVER, |arrival| arrival.place.at);
-        let back = answered.arriving.get(acks).map_or(Time::NEVER, |arrival| arrival.place.at);
+        let there = segment.map_or(Time::NEVER, |arrival| arrival.at);
+        let answer = answered.answers.get(arrived).filter(|_| ends != Ends::Receiver);
+        let back = answer.map_or(Time::NEVER, |answer| answer.place.at);
         let arrival = there.min(back);
-        let timer = flow.next();
-        let now = arrival.min(timer);
+        let now = arrival.min(flow.next_of(ends));
         if let Some(series) = &mut series {
             while sample < window.end && (sample < now || (sample == now && arrival != now)) {
                 if let Some(seen) = series::sample(sample, flow) {
@@ -554,23 +684,25 @@ fn serve(
             }
         }
         if now >= window.end {
-            return ended;
+            return arrived;
         }
-        if there == now
-            && let Some(Arrival { place, payload, codepoint, more }) = segment
+        let ended = if there == now
+            && let Some(Arrival { payload, number, codepoint, more, .. }) = segment
         {
-            answered.place = *place;
-            ended |= flow.on_segment(now, *payload, *codepoint, *more, answered);
+            answered.place = Place::of_arrival(now, *number);
             segment = segments.next();
+            flow.on_segment(now, *payload, *codepoint, *more, answered)
         } else if back == now {
-            let Arrival { place, payload, .. } = answered.arriving[acks];
+            let Answer { place, ack, .. } = answered.answers[arrived];
             sent.place = place;
-            flow.on_acknowledgement(now, &payload, sent);
-            acks += 1;
+            arrived += 1;
+            flow.on_acknowledgement(now, &ack, sent);
+            false
         } else {
             sent.place = Place::of_timer(now, index);
             answered.place = sent.place;
-            ended |= flow.on_timer(now, sent, answered);
-        }
+            flow.on_timer_of(ends, now, sent, answered)
+        };
+        *open -= ended as usize;
     }
 }

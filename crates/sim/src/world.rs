@@ -68,7 +68,7 @@ impl<F: Carrier<Segment>> Wire for Forward<F> {
         self.chain.push(now, Packet::new(segment.wire_bytes(), flow).with_ecn(ecn), segment);
     }
 
-    #[inline]
+    #[inline(never)]
     fn send_run(&mut self, now: Time, flow: u32, first: Segment, count: u32) {
         let packet = Packet::new(first.payload as u32 + self.header, flow);
         self.chain.push_run(now, packet, count, |index| Segment { seq: first.seq + index as u64, ..first });
