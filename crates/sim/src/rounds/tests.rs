@@ -6,13 +6,16 @@ mod random;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicBool;
 
-use fullpipe_path::Chain;
+use fullpipe_cc::{Config, Connection};
+use fullpipe_path::config::{ElementConfig, Schedule};
+use fullpipe_path::{Chain, DisciplineConfig};
 use fullpipe_record::Run;
 use fullpipe_scenario::{Format, Spec, resolve};
 use fullpipe_units::{Duration, Time};
 use random::Draws;
 use serde_json::{Value, json};
 
+use crate::plug::{Maker, OwnController};
 use crate::run_plainly;
 use crate::running::OfChains;
 use crate::world::World;
@@ -59,7 +62,7 @@ fn in_rounds(spec: &Spec, seed: u64, steps: Steps, breach: Option<Breach>) -> (R
     while !world.is_over() {
         let cancel = AtomicBool::new(steps == Steps::Cancelled);
         if let Steps::Many(step) = steps {
-            next = next + step;
+            next += step;
             world.advance(next, &cancel);
         } else {
             world.advance(Time::NEVER, &cancel);
@@ -194,6 +197,120 @@ fn spec(document: &mut Value) -> Spec {
     }
     let error = resolve(&document.to_string(), Format::Json, None).unwrap_err();
     panic!("{error} in {document}")
+}
+
+/// Forty flows over a path; the keys of `changes` replace those of the scenario, of its path, hosts or first flow.
+fn forty(changes: &Value) -> Spec {
+    let mut document = json!({
+        "duration": "700 ms",
+        "path": { "rate": "40 Mbit/s", "rtt": "20 ms", "buffer": "60 packets" },
+        "flows": [{ "controller": "cubic", "count": 39, "start_jitter": "5 ms" }, { "controller": "bbr1" }],
+        "hosts": {},
+    });
+    for (place, keys) in changes.as_object().expect("a table") {
+        let table = if place == "flow" { &mut document["flows"][0] } else { &mut document[place] };
+        keys.as_object().expect("a table").iter().for_each(|(key, value)| table[key] = value.clone());
+    }
+    spec(&mut document)
+}
+
+/// The rounds of a run that equals the plain simulator's.
+fn rounds_of(spec: &Spec, steps: Steps) -> u64 {
+    let plain = run_plainly(spec, 1, &AtomicBool::new(false)).expect("nothing cancels it");
+    let (run, rounds) = in_rounds(spec, 1, steps, None);
+    assert!(run.flows == plain.flows && run.links == plain.links, "{steps:?}: {}", spec.to_json());
+    rounds
+}
+
+#[test]
+fn what_only_the_path_decides_has_rounds() {
+    for changes in [
+        json!({}),
+        json!({ "path": { "queue": "fq_codel" } }),
+        json!({ "path": { "queue": "pie" }, "hosts": { "ecn": true } }),
+        json!({ "path": { "queue": "red" } }),
+        json!({ "path": { "queue": "step:threshold=5" }, "flow": { "controller": "dctcp" } }),
+        json!({ "path": { "queue": "dualpi2" }, "hosts": { "ecn": true } }),
+        json!({ "path": { "loss": "1 %" } }),
+        json!({ "path": { "jitter": "2 ms", "jitter_reorders": true } }),
+        json!({ "path": { "after": [{ "kind": "policer", "rate": "20 Mbit/s", "burst": "60 KB" }] } }),
+        json!({ "path": { "after": [{ "kind": "duplicate", "probability": "2 %" }] } }),
+        json!({ "path": { "changes": [{ "at": "300 ms", "rate": "9 Mbit/s", "rtt": "30 ms" }] } }),
+        json!({ "path": { "burst": "20 KB" } }),
+        json!({ "path": { "reverse": { "rate": "1 Mbit/s" } } }),
+        json!({ "path": { "reverse": { "loss": "5 %" } } }),
+        json!({ "flow": { "rtt": "33 ms" } }),
+        json!({ "flow": { "size": "70 KB" } }),
+        json!({ "flow": { "stop": "333 ms" } }),
+        json!({ "flow": { "requests": { "size": "20 KB", "pause": "3 ms" } } }),
+        json!({ "flow": { "video": { "rate": "1 Mbit/s", "chunk": "90 ms" } } }),
+        json!({ "flow": { "start_jitter": "0 s" } }),
+        json!({ "hosts": { "gro": "1 ms" } }),
+        json!({ "hosts": { "pacing": true } }),
+    ] {
+        let spec = forty(&changes);
+        for steps in [Steps::One, Steps::Many(Duration::from_micros(3_300)), Steps::Cancelled] {
+            assert!(rounds_of(&spec, steps) > 15, "{steps:?}: {changes}");
+        }
+    }
+}
+
+/// Their flows meet outside the path.
+#[test]
+fn flows_that_meet_elsewhere_have_no_rounds() {
+    assert_eq!(rounds_of(&forty(&json!({ "hosts": { "model": "linux" } })), Steps::One), 0);
+    assert_eq!(
+        rounds_of(&forty(&json!({ "hosts": { "metrics": { "save_ssthresh": true } } })), Steps::One),
+        0
+    );
+}
+
+#[test]
+fn a_controller_that_somebody_brings_has_no_rounds() {
+    let spec = forty(&json!({ "hosts": { "pacing": true } }));
+    let mut world: OfChains = World::new(&spec, 1, Chain::new, Chain::new).expect("a path");
+    assert!(world.rounds().is_some());
+    let make = |_: &Config, _: &Connection| -> OwnController { unreachable!("it never connects") };
+    world.flows[7].own = Some(Maker(Box::new(make)));
+    assert!(world.rounds().is_none());
+}
+
+/// Nothing is known ahead where a packet arrives as soon as the queue lets it go: events alone.
+#[test]
+fn a_path_without_delay_has_no_rounds() {
+    let mut spec = forty(&json!({}));
+    for elements in [&mut spec.forward, &mut spec.reverse] {
+        elements.retain(|element| !matches!(element, ElementConfig::Delay { .. }));
+    }
+    spec.forward.insert(0, ElementConfig::Delay { delay_ns: Schedule::constant(Duration::from_millis(9)) });
+    spec.forward.iter_mut().for_each(|element| {
+        if let ElementConfig::Link { queue, .. } = element {
+            queue.discipline = DisciplineConfig::by_name("codel").expect("it is built in");
+        }
+    });
+    assert_eq!(rounds_of(&spec, Steps::One), 0);
+}
+
+/// All flows end within milliseconds: the last of them ends the run, at the same instant as an event at a time.
+#[test]
+fn the_last_window_is_left_to_the_events() {
+    let mut spec = forty(&json!({ "flow": { "size": "30 KB" }, "path": { "buffer": "900 packets" } }));
+    spec.flows.truncate(39);
+    let (run, rounds) = in_rounds(&spec, 1, Steps::One, None);
+    assert!(run.flows.iter().all(|flow| flow.totals.completed));
+    assert!(rounds > 0 && rounds_of(&spec, Steps::One) == rounds);
+}
+
+#[test]
+fn few_flows_have_no_rounds() {
+    let rounds = |count: u64, controller: &str| {
+        let spec = forty(&json!({ "flow": { "count": count, "controller": controller } }));
+        let mut world: OfChains = World::new(&spec, 1, Chain::new, Chain::new).expect("a path");
+        world.advance(Time::NEVER, &AtomicBool::new(false));
+        world.rounds.is_some()
+    };
+    assert_eq!([rounds(30, "bbr1"), rounds(31, "bbr1")], [false, true]);
+    assert_eq!([rounds(123, "cubic"), rounds(124, "cubic")], [false, true]);
 }
 
 /// Runs a scenario both ways; how they differ, if they do.
