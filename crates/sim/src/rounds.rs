@@ -502,7 +502,7 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
         rounds.acks.fill(&mut self.reverse.chain, window.end);
         std::mem::swap(&mut rounds.on_their_way, &mut rounds.were_on_their_way);
         rounds.on_their_way.clear();
-        let samples = self.sample_flows && window.sample < window.end;
+        let samples = self.samples_flows && window.sample < window.end;
         let agenda = &self.agenda;
         rounds.wake(|flow| samples || agenda.due(FLOWS + flow) < window.end);
         let mut sent = Sent { place: Place::of_timer(rounds.from, 0), offers: &mut rounds.sent.offers };

@@ -134,8 +134,10 @@ pub(crate) struct World<A, F, R> {
     /// Flows whose measures have not ended.
     pub(crate) open: usize,
     pub(crate) sample_interval: Option<Duration>,
-    pub(crate) sample_flows: bool,
+    pub(crate) samples_flows: bool,
+    /// Of every flow, if flows are sampled; none take memory if not.
     pub(crate) flow_series: Vec<FlowSeries>,
+    no_series: FlowSeries,
     pub(crate) forward_series: Vec<LinkSeries>,
     pub(crate) reverse_series: Vec<LinkSeries>,
     /// `None` where all events are handled one at a time.
@@ -215,6 +217,7 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
         if spec.sample_interval_ns.is_some() {
             agenda.set(SAMPLER, Time::ZERO);
         }
+        let samples_flows = spec.sample_flows && spec.sample_interval_ns.is_some();
         Ok(World {
             now: Time::ZERO,
             begun: false,
@@ -222,7 +225,8 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
             agenda,
             ahead: Lookahead::new(flows.len()),
             open: flows.len(),
-            flow_series: vec![FlowSeries::default(); flows.len()],
+            flow_series: vec![FlowSeries::default(); if samples_flows { flows.len() } else { 0 }],
+            no_series: FlowSeries::default(),
             forward_series: vec![LinkSeries::default(); forward.queues()],
             reverse_series: vec![LinkSeries::default(); reverse.queues()],
             forward: Forward { chain: forward, header: Spec::HEADER_BYTES },
@@ -230,12 +234,17 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
             flows,
             hosts: Hosts::new(spec, seed),
             sample_interval: spec.sample_interval_ns,
-            sample_flows: spec.sample_flows,
+            samples_flows,
             rounds: None,
             least_flows: rounds::LEAST_FLOWS,
             #[cfg(test)]
             breach: None,
         })
+    }
+
+    /// The samples of a flow so far.
+    pub(crate) fn flow_series(&self, flow: usize) -> &FlowSeries {
+        self.flow_series.get(flow).unwrap_or(&self.no_series)
     }
 
     /// Whether anything can have happened.
@@ -392,7 +401,7 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
     }
 
     fn sample(&mut self, now: Time) {
-        if self.sample_flows {
+        if self.samples_flows {
             for (series, flow) in self.flow_series.iter_mut().zip(&self.flows) {
                 if let Some(sample) = series::sample(now, flow) {
                     series.push(sample);
@@ -416,21 +425,19 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
         let mut links = link_records(&self.forward.chain, &spec.forward, self.forward_series, self.now);
         links.extend(link_records(&self.reverse.chain, &spec.reverse, self.reverse_series, self.now));
         let end = self.now;
-        let flows = self
-            .flows
-            .iter()
-            .zip(self.flow_series)
+        // First what a record needs of them, because thousands of flows take more memory than all else.
+        let done: Vec<_> = self.flows.into_iter().map(|flow| Done::of(&flow, end)).collect();
+        let mut all_series = self.flow_series.into_iter();
+        let flows = done
+            .into_iter()
             .zip(&spec.flows)
-            .map(|((flow, series), flow_spec)| {
-                let totals = totals(flow, end);
-                FlowRecord {
-                    label: flow_spec.label.clone(),
-                    controller: flow_spec.controller.text().to_string(),
-                    transfers_ns: flow.transfers_ns(),
-                    rebuffered_ns: flow.rebuffered_ns(Time::from_nanos(totals.end_ns)),
-                    totals,
-                    series,
-                }
+            .map(|(Done { totals, transfers_ns, rebuffered_ns }, flow)| FlowRecord {
+                label: flow.label.clone(),
+                controller: flow.controller.text().to_string(),
+                transfers_ns,
+                rebuffered_ns,
+                totals,
+                series: all_series.next().unwrap_or_default(),
             })
             .collect();
         Run {
@@ -450,6 +457,21 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
             flows,
             links,
         }
+    }
+}
+
+/// What a flow has done, for its record.
+struct Done {
+    totals: FlowTotals,
+    transfers_ns: Vec<u64>,
+    rebuffered_ns: Option<u64>,
+}
+
+impl Done {
+    fn of(flow: &Flow, end: Time) -> Done {
+        let totals = totals(flow, end);
+        let rebuffered_ns = flow.rebuffered_ns(Time::from_nanos(totals.end_ns));
+        Done { transfers_ns: flow.transfers_ns(), rebuffered_ns, totals }
     }
 }
 
