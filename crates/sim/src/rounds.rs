@@ -14,8 +14,12 @@
 //! 2. A way back that is only a delay knows no other flow, so that an ACK may leave and arrive within the window
 //!    ([`Carrier::constant_delay`]); any other way back is treated like the way there.
 //! 3. The path sees all packets at the same times and in the same order, and the sampler sees it in between. So it does not matter what
-//!    its elements decide, or by what: every loss, mark, drop and random number is the same.
+//!    its elements decide, or by what: every loss, mark, drop and random number is the same, also where a queue knows flows. A
+//!    discipline, a policer or a change of the path only moves the place behind which a packet's time is known, and so the window's end.
 //! 4. No event before the window's end ends the run, because some flow goes on until then ([`Flow::goes_on_until`]).
+//!
+//! The events of one flow are in order, and so are those of both its ends together, unless the ends tell each other nothing but by
+//! packets ([`Flow::has_ends_apart`]).
 //!
 //! After a round, the world is as if its events had happened one at a time. So each window is decided anew: one that is too
 //! short to be worth it, or of which one of these does not hold, is left to the events. Some runs have no rounds at all, because their
