@@ -4,7 +4,7 @@
 #   make test      checks formats, lints and types, and runs the tests of both languages but the long ones
 #   make test-all  the same with the long tests: those that compile copies of the sources, or make thousands of runs
 #   make lint      checks formats, lints and types only
-#   make docs      makes the tables of the documentation from the evidence in results/
+#   make docs      makes the tables of the documentation from the evidence in results/, and the site in out/docs
 #   make equal-builds  shows that the simulator gives the results of an earlier build, so that its evidence stays current
 #   make lab       builds the lab, the page that simulates in the browser, so that `fullpipe lab` opens it; needs node and npm,
 #                  and Rust's library for wasm32: rustup's, or Debian's (apt install rustc-web cargo-web rust-web-src lld-19)
@@ -36,6 +36,11 @@ DEV_PACKAGES := ./packages/gym
 TOOLS := $(VENV)/.stamp-tools
 PACKAGE := $(VENV)/.stamp-package
 DEV := $(VENV)/.stamp-dev
+
+# The site of the documentation. Its tools have an environment of their own, which sees what is installed in the other one.
+SITE_VENV := .venv-docs
+SITE_TOOLS := $(SITE_VENV)/.stamp
+SITE := out/docs
 
 LAB_TOOLS := lab/node_modules/.stamp
 LAB_SITE := python/fullpipe/cli/site
@@ -99,9 +104,11 @@ lint-python: $(DEV)
 lint-citations: $(TOOLS)
 	$(BIN)/python tests/citations/citations.py check
 
-# The tables of the documentation, from the evidence in results/.
-docs: $(DEV)
+# The tables of the documentation, from the evidence in results/, and the site. With the lab, if `make lab` has built it.
+docs: $(DEV) $(SITE_TOOLS)
 	$(BIN)/python docs/tables.py
+	$(SITE_VENV)/bin/python -m sphinx -W --keep-going --fresh-env --quiet -b html -d $(SITE_VENV)/doctrees docs $(SITE)
+	@echo "The site: $(CURDIR)/$(SITE)/index.html"
 
 # Whether a small sample of runs gives the same summaries as the build that it is from.
 equal-builds: $(DEV)
@@ -232,9 +239,10 @@ lock: $(TOOLS)
 	$(LOCK) pyproject.toml requirements/build.in --extra dev --output-file requirements/dev.txt
 	$(LOCK) pyproject.toml requirements/build.in --extra map --constraints requirements/dev.txt --output-file requirements/studies.txt
 	$(LOCK) requirements/build.in --constraints requirements/dev.txt --output-file requirements/build.txt
+	$(LOCK) requirements/docs.in --constraints requirements/dev.txt --output-file requirements/docs.txt
 
 clean:
-	rm -rf $(VENV) out lab/node_modules lab/dist lab/src/engine/engine.wasm $(LAB_SITE)
+	rm -rf $(VENV) $(SITE_VENV) out lab/node_modules lab/dist lab/src/engine/engine.wasm $(LAB_SITE)
 	cargo clean
 
 $(LAB_TOOLS): lab/package-lock.json
@@ -259,6 +267,14 @@ $(TOOLS): requirements/build.txt
 			"that it is found" >&2; exit 1; }
 	$(PYTHON) -m venv --clear $(VENV)
 	$(PIP_INSTALL) --require-hashes -r requirements/build.txt
+	@touch $@
+
+# What is in the other environment, Fullpipe and what it depends on, is imported from there.
+$(SITE_TOOLS): $(TOOLS) requirements/docs.txt
+	$(PYTHON) -m venv --clear $(SITE_VENV)
+	$(SITE_VENV)/bin/python -m pip install --disable-pip-version-check --quiet --require-hashes -r requirements/docs.txt
+	@$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > \
+		"$$($(SITE_VENV)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/fullpipe.pth"
 	@touch $@
 
 $(QUIC): $(TOOLS) $(QUIC_SOURCES)

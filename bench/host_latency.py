@@ -14,8 +14,8 @@ Runs the scenarios in the kernel world while tracepoints record when packets lea
   ACKs were set until they fired. The latter runs only where packets are lost or overtake each other; arrivals
   can only be measured where none are.
 
-Times of a millisecond and more are left out: the path's time stands still then (docs/fidelity.md). Needs root
-and tracefs.
+Times of a millisecond and more are left out: the path's time stands still then
+(docs/explanation/fidelity.md). Needs root and tracefs.
 """
 
 import argparse

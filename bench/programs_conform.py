@@ -1,4 +1,4 @@
-"""Which programs of others pass the cases that are judged from outside? For docs/programs-conform.md.
+"""Which programs of others pass the cases that are judged from outside? For docs/how-to/programs-conform.md.
 
     .venv/bin/python bench/programs_conform.py [--only NAME] [--out FOLDER] [--record]
 
@@ -322,8 +322,11 @@ def lines(program: Program, kept: Kept, folder: Path, *, made_here: bool = False
     return found
 
 
-def table(made: Sequence[evidence.Line], older: str = "") -> str:
-    """The programs, who passes what, and what failed and why, as Markdown."""
+def table(made: Sequence[evidence.Line], older: str = "", *, every: bool = False) -> str:
+    """The programs, who passes what, and what failed and why, as Markdown.
+
+    `every` also lists what each repetition of a failed case measured.
+    """
     mine = [one for one in made if one["key"]["world"] == WORLD]
     shown = {one["key"]["subject"]: one["program"] for one in mine if one["key"]["case"] is None}
     known = [one.name for one in programs(Path())]
@@ -356,7 +359,7 @@ def table(made: Sequence[evidence.Line], older: str = "") -> str:
         for case in registry.every()
         if (name, case.name) in cases
     ]
-    text += ["", *failures(ordered)]
+    text += ["", *failures(ordered, every)]
     return "\n".join([*text, ""])
 
 
@@ -401,20 +404,20 @@ def value(told: Mapping[str, Any]) -> str:
     return "never" if told["value"] is None else f"{told['value']:.3g} {told['unit']}".strip()
 
 
-def failures(played: Sequence[tuple[str, Case, evidence.Line]]) -> list[str]:
-    """A line for each criterion that is not met, and for each case without a verdict."""
+def failures(played: Sequence[tuple[str, Case, evidence.Line]], every: bool) -> list[str]:
+    """A line for each case without a verdict and, for `every` one, each criterion that is not met."""
     text = []
     for name, case, line in played:
         if line["outcome"] == NOT_JUDGED:
             text.append(f"* {name}, `{case.name}`: not judged: {line['reason']}.")
         for told in line["criteria"]:
-            if not met(told):
+            if every and not met(told):
                 reached = [f"{of:.3g}" if of is not None else "never" for of in told["values"]]
                 text.append(
                     f"* {name}, `{case.name}`: {told['says']}: {value(told)}, of the repetitions "
-                    f"{', '.join(reached)}; wanted {bounds(told)} ({case.source})."
+                    f"{', '.join(reached)} (expected {bounds(told)})."
                 )
-    return text or ["All applicable cases pass."]
+    return text or (["All applicable cases pass."] if every else [])
 
 
 def bounds(told: Mapping[str, Any]) -> str:

@@ -1,6 +1,6 @@
 """Which cases of `fullpipe conform` each controller passes over real QUIC.
 
-    make quic && python bench/quic_conform.py --record --failures docs/quic
+    make quic && python bench/quic_conform.py --record --failures docs/explanation/quic
 
 plays the cases in the world quic and prints tables: a short one of what a few controllers do on four paths,
 and a row for each case, with the measured value of its decisive criterion. `--record` puts the results into
@@ -49,7 +49,7 @@ COLUMNS = (
     ("policer", "loss", "policer", "packets lost"),
 )
 # The page with a line for each case, beside that with the tables.
-CASES = "conform.md"
+CASES = "../how-to/conform.md"
 # How the cases are named that hold a controller of Fullpipe's against the laws.
 LAW = "law."
 
@@ -139,8 +139,8 @@ def result(case: Case, line: evidence.Line | None) -> Result:
     return Result(case, verdict, line["reason"], checks)
 
 
-def tables(made: Sequence[evidence.Line], older: str = "") -> tuple[str, str]:
-    """The short table, and that of all cases."""
+def tables(made: Sequence[evidence.Line], older: str = "", *, every: bool = False) -> tuple[str, str]:
+    """The short table, and that of the cases that somebody fails not by design, or of `every` case."""
     found = conformities(made)
     linked = {(one["key"]["subject"], one["key"]["case"]): one["scenario"] for one in made}
 
@@ -149,7 +149,7 @@ def tables(made: Sequence[evidence.Line], older: str = "") -> tuple[str, str]:
         return None if name is None else f"quic/{name}"
 
     by = made_by([line for line in made if line["key"]["world"] == WORLD])
-    return short(found, f"{by} {older}".strip()), table(found, by, link, older)
+    return short(found, f"{by} {older}".strip()), table(found, by, link, older, every=every)
 
 
 def made_by(made: Sequence[evidence.Line]) -> str:
@@ -194,17 +194,23 @@ def passed(of: Conformity) -> str:
     return f"{passes} of {passes + fails}"
 
 
-def table(found: Sequence[Conformity], by: str, link: Link, older: str = "") -> str:
-    """Counts, and a row for each case that says something about one of them."""
+def table(found: Sequence[Conformity], by: str, link: Link, older: str = "", *, every: bool = True) -> str:
+    """Counts, and a row for each case that says something about one of them.
+
+    Unless `every` case is asked for, only those that somebody fails, and not by design, and no counts.
+    """
     lines = [
         f"{by} A value is that of the criterion which is not met, or of the case's main one; "
         "the worst over its seeds. “–” is not applicable.",
         *(["", older] if older else []),
-        "",
-        "| controller | passes | fails, of these by design | not applicable |",
-        "|---|---|---|---|",
     ]
-    for one in found:
+    if every:
+        lines += [
+            "",
+            "| controller | passes | fails, of these by design | not applicable |",
+            "|---|---|---|---|",
+        ]
+    for one in found if every else ():
         fails, without = (
             sum(result.verdict == verdict for result in one.results) for verdict in (FAIL, NOT_APPLICABLE)
         )
@@ -214,24 +220,37 @@ def table(found: Sequence[Conformity], by: str, link: Link, older: str = "") -> 
     laws = [row for row in rows if row[0].case.name.startswith(LAW)]
     broken = [row for row in laws if any(one.verdict == FAIL for one in row)]
     others = [row for row in rows if row not in laws]
-    every = [row for row in others if not row[0].case.phases]
-    lines += ["", "The cases that apply to every controller:", "", *grid(found, [*every, *broken], link)]
+    general = [row for row in others if not row[0].case.phases]
+
+    def some(rows: Sequence[tuple[Result, ...]]) -> list[tuple[Result, ...]]:
+        return [row for row in rows if every or any(map(unexpected, found, row))]
+
+    which = "The cases" if every else "The cases with a failure that is not by design, of those"
+    lines += ["", f"{which} that apply to every controller:", ""]
+    lines += grid(found, [*some(general), *broken], link)
     lines += _of_laws(found, len(laws), len(broken))
     phases = [row for row in others if row[0].case.phases]
     # Those that show no phases have no column.
     shown = [at for at in range(len(found)) if any(row[at].verdict != NOT_APPLICABLE for row in phases)]
     if shown:
-        lines += ["", "The cases about BBR's phases:", ""]
-        lines += grid([found[at] for at in shown], [tuple(row[at] for at in shown) for row in phases], link)
+        lines += ["", f"{which} about BBR's phases:", ""]
+        lines += grid(
+            [found[at] for at in shown], [tuple(row[at] for at in shown) for row in some(phases)], link
+        )
     # Why a case applies to nobody, although somebody shows phases.
     without = [row[at] for row in others for at in (shown if row[0].case.phases else range(len(found)))]
     by_reason: dict[str, list[str]] = {}
     for one in sorted({(one.reason, one.case.name) for one in without if one.verdict == NOT_APPLICABLE}):
         by_reason.setdefault(one[0], []).append(_case(one[1]))
-    if by_reason:
+    if by_reason and every:
         lines += ["", "Not applicable for another reason than that no phases are shown:", ""]
         lines += [f"* {', '.join(cases)}: {reason}." for reason, cases in by_reason.items()]
     return "\n".join(lines) + "\n"
+
+
+def unexpected(one: Conformity, result: Result) -> bool:
+    """A failure that is not by design."""
+    return result.verdict == FAIL and one.expected(result) is None
 
 
 def _of_laws(found: Sequence[Conformity], laws: int, broken: int) -> list[str]:

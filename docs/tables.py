@@ -17,7 +17,8 @@ from fullpipe.agreement.grid import lines
 from fullpipe.report.grid import tables as grid_tables
 from fullpipe.report.grid import write
 from fullpipe.runs.worlds import registry
-from fullpipe_studies import catalogue, document, gallery
+from fullpipe_studies import catalogue, costs, document, gallery
+from fullpipe_studies.run import cost_file
 
 ROOT = Path(__file__).resolve().parent.parent
 # The scripts of bench know their own tables.
@@ -27,7 +28,20 @@ router, quic_conform, programs_conform, speed = map(
 )
 
 # The pages with tables of grids.
-GRIDS = {"agreement": "fidelity.md", "queues": "queues.md", "quic": "quic.md", "router": "router.md"}
+GRIDS = {
+    "agreement": "explanation/fidelity.md",
+    "queues": "reference/queues.md",
+    "quic": "explanation/quic.md",
+    "router": "explanation/router.md",
+}
+
+OTHER_PATHS = "[all paths](../reference/grids.md)"
+
+# Those of which a page shows the cells with Linux hosts alone.
+TWICE = ("agreement", "router")
+
+# Where the cells are that such a page does not show.
+OTHERS = "[all cells](../reference/grids.md)"
 
 # A part of the names of cells whose way back is thin; they have a table of their own.
 THIN = "ACKs at"
@@ -48,32 +62,73 @@ def tables(results: Path) -> dict[tuple[str, str], str]:
     speeds = speed.tables(lines_of["speed"], builds)
     short, cases = quic_conform.tables(over_quic, evidence.ages_sentence(over_quic, "subject", builds))
     return {
-        ("quic.md", "quic-conform-short"): short,
-        ("quic.md", "quic-conform"): cases,
-        ("programs-conform.md", "programs"): programs_conform.table(
+        ("explanation/quic.md", "quic-conform-short"): short,
+        ("explanation/quic.md", "quic-conform"): cases,
+        ("how-to/programs-conform.md", "programs"): programs_conform.table(
             programs, evidence.ages_sentence(programs, "subject", builds)
         ),
-        ("advisor/kernel.md", "advice"): kernel_lines.shown(
+        ("explanation/advisor-kernel.md", "advice"): kernel_lines.shown(
             advice, evidence.ages_sentence(advice, "number", builds)
-        ).to_markdown(),
+        ).to_markdown(OTHER_PATHS),
         **agreement(lines_of["agreement"], builds),
         **{("../bench/README.md", name): text for name, text in speeds.items()},
         ("../README.md", "verdicts"): verdicts(results),
-        ("router.md", "bursts"): router.table(lines_of["router"], older),
+        ("explanation/router.md", "bursts"): router.table(lines_of["router"], older),
     }
 
 
 def agreement(found: list[evidence.Line], builds: evidence.Builds) -> dict[tuple[str, str], str]:
     """The tables of grids: those of other hosts than ideal ones have a name with these."""
-    made = {("fidelity.md", "thin-ways"): thin_ways(found, builds)}
+    made = {("explanation/fidelity.md", "thin-ways"): thin_ways(found, builds)}
     for every in lines.wholes(found):
         whole = replace(every, cells=[one for one in every.cells if THIN not in one["key"]["cell"]])
         key = whole.line["key"]
         if key["grid"] in GRIDS:
             name = "agreement" if key["hosts"] == "ideal" else f"agreement-{key['hosts']}"
             older = evidence.ages_sentence(whole.cells, "cell", builds)
-            made[GRIDS[key["grid"]], name] = write.markdown(whole, older)
+            cells = key["hosts"] != "ideal" or key["grid"] not in TWICE
+            made[GRIDS[key["grid"]], name] = write.markdown(whole, older, OTHERS, cells=cells)
     return made
+
+
+def advice(results: Path) -> str:
+    """All paths on which the advisor was checked, for the site."""
+    found = [
+        one
+        for one in evidence.read(results / "advice.jsonl")
+        if one["key"]["set"] == f"seed {kernel_check.SEED}"
+    ]
+    found.sort(key=lambda one: int(one["key"]["number"]))
+    return kernel_lines.shown(
+        found, evidence.ages_sentence(found, "number", evidence.builds(results))
+    ).to_markdown()
+
+
+def quic_cases(results: Path) -> str:
+    """Every case over QUIC, for the site's page in reference/."""
+    made, builds = evidence.read(results / "conformance.jsonl"), evidence.builds(results)
+    made = [one for one in made if one["key"]["world"] == quic_conform.WORLD]
+    _, text = quic_conform.tables(made, evidence.ages_sentence(made, "subject", builds), every=True)
+    return text.replace("](quic/", "](../explanation/quic/")
+
+
+def programs_cases(results: Path) -> str:
+    """What programs did in each case, with every repetition, for the site."""
+    made, builds = evidence.read(results / "conformance.jsonl"), evidence.builds(results)
+    made = [one for one in made if one["key"]["world"] == programs_conform.WORLD]
+    return programs_conform.table(made, evidence.ages_sentence(made, "subject", builds), every=True)
+
+
+def grids(results: Path) -> str:
+    """All cells of all grids, for the site."""
+    found, builds = evidence.read(results / "agreement.jsonl"), evidence.builds(results)
+    parts = []
+    for whole in lines.wholes(found):
+        key = whole.line["key"]
+        title = f"{key['grid']}: {' and '.join(key['worlds'])}, {key['hosts']} hosts"
+        older = evidence.ages_sentence(whole.cells, "cell", builds)
+        parts.append(f"## {title}\n\n{write.markdown(whole, older)}")
+    return "\n".join(parts)
 
 
 def thin_ways(found: list[evidence.Line], builds: evidence.Builds) -> str:
@@ -112,13 +167,24 @@ def verdicts(results: Path) -> str:
     )
 
 
+def reasons(results: Path) -> str:
+    """The long reasons of verdicts, and how verdicts changed, for the site."""
+    return document.details(document.rows(evidence.read(results / "claims.jsonl")))
+
+
+def figures(results: Path) -> str:
+    """The figures, with what to look at in each, for the site."""
+    rows = document.rows(evidence.read(results / "claims.jsonl"))
+    return gallery.markdown(ROOT / "docs" / "reference" / "gallery.md", rows, catalogue.papers(), "claims.md")
+
+
 def claims(results: Path) -> dict[Path, str]:
     """The verdicts on the papers' claims, and their figures."""
-    table, figures = ROOT / "docs" / "claims.md", ROOT / "docs" / "gallery.md"
+    table, figures = ROOT / "docs" / "reference" / "claims.md", ROOT / "docs" / "reference" / "gallery.md"
     rows = document.rows(evidence.read(results / "claims.jsonl"))
     return {
-        table: document.markdown(rows, evidence.builds(results), figures.name),
-        figures: gallery.markdown(figures, rows, catalogue.papers(), table.name),
+        table: document.markdown(rows, evidence.builds(results), figures.name, "reasons.md"),
+        figures: gallery.markdown(figures, rows, catalogue.papers(), table.name, brief=True),
     }
 
 
@@ -134,6 +200,11 @@ def written(results: Path) -> dict[Path, str]:
     pages |= claims(results)
     cells = nearest_cells.of(evidence.read(results / "agreement.jsonl"))
     return pages | {nearest_cells.FILE: nearest_cells.text(cells)}
+
+
+def expected() -> dict[Path, str]:
+    """What the claims cost, which follows from their scenarios."""
+    return {costs.FILE: cost_file()}
 
 
 def renew(results: Path) -> None:
@@ -152,7 +223,7 @@ def renew(results: Path) -> None:
 def main() -> None:
     """Writes what has changed, and says it."""
     renew(ROOT / "results")
-    for path, text in written(ROOT / "results").items():
+    for path, text in (written(ROOT / "results") | expected()).items():
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             files.write_named(path, text.encode())
             print(path.relative_to(ROOT))

@@ -1,11 +1,11 @@
-// The pictures of docs/lab.md. First `make lab` and `fullpipe lab --no-browser`; then, here: node pictures.mjs [ADDRESS [NAME...]]
+// The pictures of docs/tutorials/lab.md. First `make lab` and `fullpipe lab --no-browser`; then, here: node pictures.mjs [ADDRESS [NAME...]]
 //
 // CHROMIUM is the browser; without it, Playwright's own.
 
 import { chromium } from "@playwright/test";
 
 const address = process.argv[2] ?? "http://127.0.0.1:8714/";
-const folder = new URL("../docs/lab/", import.meta.url).pathname;
+const folder = new URL("../docs/tutorials/lab/", import.meta.url).pathname;
 const wide = { viewport: { width: 1280, height: 860 }, colorScheme: "light" };
 const narrow = { viewport: { width: 400, height: 860 }, colorScheme: "dark" };
 

@@ -1,4 +1,4 @@
-"""The examples of docs/advisor/examples.md: their commands, and what the page shows of the answers.
+"""The examples of docs/how-to/advisor/examples.md: their commands, and what the page shows of the answers.
 
 `python tests/advising.py` runs all commands and writes their answers into the page.
 """
@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from fullpipe.cli import app as cli
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "advisor" / "examples.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "how-to" / "advisor" / "examples.md"
 # Those of the kernel that the page was made on.
 CANDIDATES = ("reno", "cubic", "bbr1")
 _BLOCK = re.compile(
@@ -51,17 +51,18 @@ def examples(text: str) -> Iterator[Example]:
 
 
 def shortened(answer: str) -> str:
-    """The sentence, the table, and what would change the answer."""
+    """The sentence, the table, and what would change the answer, without the ranges that were looked at."""
     head, _, rest = answer.partition("\nScore")
     _, change, values = rest.partition("\nWhat would change the answer")
     _, nothing, seen = rest.partition("\nNo change of the answer was seen")
     lines = [line.rstrip() for line in head.splitlines()]
     if change:
         title, *crossed = values.split("\n\n")[0].splitlines()
+        crossed = [one for one in crossed if not one.startswith("  looked at: ")]
         lines += ["", f"What would change the answer{title}", *crossed]
     elif nothing:
-        title, *looked = seen.split("\n\n")[0].splitlines()
-        lines += ["", f"No change of the answer was seen{title}", *looked]
+        title, *_ = seen.split("\n\n")[0].splitlines()
+        lines += ["", f"No change of the answer was seen{title.removesuffix(':')}."]
     return "\n".join(lines) + "\n"
 
 

@@ -12,10 +12,7 @@ import sys
 import time
 from typing import Any
 
-import fullpipe as fp
 from fullpipe import _native
-from fullpipe.scenario.scenario import Alternative
-from fullpipe.simulation import Simulation
 
 LENGTH = struct.Struct(">Q")
 # What a terminal would obey, and a text that is too long to be shown.
@@ -112,7 +109,7 @@ def run() -> None:
     answer(told(progress=0.5))
     try:
         summary, flows, links = _native.simulate(simulated(asked["spec"]), asked["seed"])
-    except fp.ScenarioError as error:
+    except _native.ScenarioError as error:
         answer(told(ok=False, kind="ScenarioError", message=str(error), field=error.field))
         return
     header = json.loads(os.environ.get("STAND_IN_HEADER", "{}"))
@@ -225,6 +222,10 @@ def misbehave(how: str) -> None:
 
 
 def play() -> None:
+    # They take ten times as long to import as the rest, and only this needs them.
+    from fullpipe.scenario.scenario import Alternative
+    from fullpipe.simulation import Simulation
+
     asked = request()
     alternative = Alternative("played", simulated(asked["spec"]))
     simulation = Simulation(alternative, asked["seed"])

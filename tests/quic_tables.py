@@ -1,4 +1,4 @@
-"""What docs/quic.md is made of, and the script that makes it."""
+"""What docs/explanation/quic.md is made of, and the script that makes it."""
 
 import importlib.util
 from pathlib import Path
@@ -9,7 +9,7 @@ from fullpipe import evidence
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPT = ROOT / "bench" / "quic_conform.py"
 # Relative, as in the command that the page names.
-SCENARIOS = Path("docs", "quic")
+SCENARIOS = Path("docs", "explanation", "quic")
 
 
 def bench() -> ModuleType:

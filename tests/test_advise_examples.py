@@ -1,4 +1,4 @@
-"""Every command of docs/advisor/examples.md gives the answer that the page shows."""
+"""Every command of docs/how-to/advisor/examples.md gives the answer that the page shows."""
 
 import pytest
 

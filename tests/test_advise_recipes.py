@@ -272,7 +272,7 @@ def test_what_a_program_that_hangs_would_say_is_not_waited_for(
 
 
 def test_where_each_line_comes_from_is_documented() -> None:
-    page = (Path(__file__).parents[1] / "docs" / "advisor.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[1] / "docs" / "how-to" / "advisor.md").read_text(encoding="utf-8")
     for stack in STACKS:
         row = next((row for row in page.splitlines() if row.startswith(f"| {stack.name} |")), "")
         assert f"| {stack.version} |" in row and stack.source in row.replace("`", ""), stack.name

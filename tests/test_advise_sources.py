@@ -578,7 +578,7 @@ def test_a_damaged_capture_is_a_sentence(tmp_path: Path, data: bytes) -> None:
 
 
 def test_the_documented_columns_are_those_that_are_read() -> None:
-    page = (Path(__file__).parents[1] / "docs" / "advisor.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[1] / "docs" / "how-to" / "advisor.md").read_text(encoding="utf-8")
     for name in rum._OWN | {"connectend", "secureconnectionstart", "rtt", "network", "weight"}:
         assert f"`{name}`" in page.lower(), name
     endings = {ending.partition("_per_second")[0] for ending, *_ in prometheus._ENDINGS}

@@ -718,8 +718,8 @@ def test_a_long_table_takes_bounded_memory() -> None:
 
 
 def test_the_columns_of_a_table_are_documented() -> None:
-    page = (Path(__file__).parents[1] / "docs" / "advisor.md").read_text(encoding="utf-8")
-    section = page.partition("### From a table")[2].partition("### From ss")[0]
+    page = (Path(__file__).parents[1] / "docs" / "how-to" / "advisor.md").read_text(encoding="utf-8")
+    section = page.partition("## From a table")[2].partition("## From ss")[0]
     for names in table._NAMES.values():
         assert f"`{names[0]}`" in section
     for line in section.splitlines():

@@ -109,10 +109,10 @@ def test_several_seeds_count_from_the_scenarios() -> None:
     from fullpipe import api
 
     what = api.load({**TINY, "seed": 7})
-    runs, _ = api.execute(what, world="sim", seeds=3)
+    runs, _ = api.execute(what, "sim", api.Repeats(seeds=3))
     assert [run.seed for run in runs] == [7, 8, 9]
     last = api.load({**TINY, "seed": 2**63 - 1})
-    runs, _ = api.execute(last, world="sim", seeds=[5])
+    runs, _ = api.execute(last, "sim", api.Repeats(seeds=[5]))
     assert [run.seed for run in runs] == [5]
 
 

@@ -564,17 +564,3 @@ def test_a_program_that_fails_is_an_error_with_its_last_words(in_empty_folder: P
     assert done.returncode != 0
     assert "no such plan" in done.stderr and "Traceback" not in done.stderr
     assert not list(in_empty_folder.iterdir())
-
-
-# ---- the page ----
-
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "programs-conform.md"
-KINDS = {"any": "any", "bbr3": "BBRv3", "cubic": "CUBIC"}
-
-
-@pytest.mark.parametrize("case", registry.every(), ids=lambda case: case.name)
-def test_the_page_has_the_limits_and_reasons_of_each_case(case: OutsideCase) -> None:
-    limits = "; ".join(f"{one.quantity}: {one.bounds}" for one in case.criteria)
-    reasons = "; ".join(one.source for one in case.criteria)
-    cells = (f"`{case.name}`", KINDS[case.like], case.about, limits, reasons, case.source)
-    assert f"| {' | '.join(cells)} |\n" in PAGE.read_text(encoding="utf-8")

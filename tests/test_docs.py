@@ -1,14 +1,21 @@
 """What the documents promise is there."""
 
+import importlib
 import re
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+
+import fullpipe as fp
+from fullpipe.conformance import registry as cases
+from fullpipe.conformance.programs import registry as programs
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [
     *ROOT.glob("*.md"),
-    *sorted(ROOT.glob("docs/*.md")),
+    *sorted(ROOT.glob("docs/**/*.md")),
     *ROOT.glob("bench/*.md"),
 ]
 
@@ -76,6 +83,50 @@ def test_files_named_from_the_top_exist(document: Path) -> None:
         if not (ROOT / name).exists() and not any(part in name for part in NOT_IN_A_CHECKOUT)
     ]
     assert not missing, f"{document.name} names {', '.join(missing)}"
+
+
+def docs_module(name: str) -> ModuleType:
+    """A module of docs/, of which the site is made."""
+    if str(ROOT / "docs") not in sys.path:
+        sys.path.append(str(ROOT / "docs"))
+    return importlib.import_module(name)
+
+
+def test_the_reference_has_every_command_key_name_and_crate() -> None:
+    reference = docs_module("reference")
+    commands = reference.commands()
+    assert all(
+        f"## fullpipe {one}\n" in commands for one in ("compare", "advise", "kernel record", "study run")
+    )
+    assert "`--rtt RTT`" in commands
+    assert {"`path` – table, required", "## FlowDocument"} <= set(reference.scenarios().split("\n"))
+    assert {f"## {one}" for one in fp.__all__ if one != "__version__"} <= set(reference.python().split("\n"))
+    assert {
+        f"`fullpipe-{one.parent.name}` in `crates/{one.parent.name}`"
+        for one in ROOT.glob("crates/*/Cargo.toml")
+    } <= set(reference.crates().split("\n"))
+
+
+def test_the_reference_has_every_case_with_its_limits_and_reasons() -> None:
+    text = docs_module("reference").cases()
+    for case in (*cases.every(), *programs.every()):
+        part = text.partition(f"### {case.name}\n")[2].partition("\n### ")[0]
+        assert part.count("\n- ") >= len(case.criteria) + len(case.failed_by), case.name
+        assert all(name in part for name in case.failed_by)
+        assert all(one.is_whether or f"{one.bounds} (" in part for one in case.criteria), case.name
+
+
+def test_every_part_of_the_reference_has_its_page() -> None:
+    pages = "".join(one.read_text() for one in ROOT.glob("docs/**/*.md"))
+    assert {one for one in docs_module("reference").PARTS if f"<!-- {one} -->\n" in pages} == set(
+        docs_module("reference").PARTS
+    )
+
+
+def test_the_index_links_to_every_page() -> None:
+    contents = docs_module("reference").contents((ROOT / "docs" / "index.md").read_text())
+    pages = {str(one.relative_to(ROOT / "docs").with_suffix("")) for one in ROOT.glob("docs/*/**/*.md")}
+    assert set(re.findall(r"^[\w-]+/[\w/-]+$", contents, re.MULTILINE)) == pages
 
 
 def test_the_map_of_the_code_is_two_pages() -> None:

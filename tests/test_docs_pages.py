@@ -12,7 +12,7 @@ _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 # A page becomes one of these by having a block.
 PAGES = [
     page
-    for page in [DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))]
+    for page in [DOCS.parent / "README.md", *sorted(DOCS.rglob("*.md"))]
     if _BLOCK.search(page.read_text())
 ]
 

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import altair as alt
 import polars as pl
 import pytest
 from hypothesis import given
@@ -183,10 +184,32 @@ def test_an_unknown_figure_is_a_mistake(small: Results) -> None:
         small.plot("everything")
 
 
-def test_files_are_svg_and_png(small: Results, tmp_path: Path) -> None:
-    for path in save(drawings(small), tmp_path):
+def test_files_are_svg_and_png_if_asked(small: Results, tmp_path: Path) -> None:
+    drawn = drawings(small)
+    assert {path.suffix for path in save(drawn, tmp_path)} == {".svg"}
+    written = save(drawn, tmp_path, png=True)
+    assert {path.suffix for path in written} == {".svg", ".png"}
+    for path in written:
         head = path.read_bytes()[:8]
         assert head.startswith(b"<svg" if path.suffix == ".svg" else b"\x89PNG")
+
+
+def test_results_replace_the_figures_of_earlier_ones(small: Results, tmp_path: Path) -> None:
+    small.write(tmp_path, png=True)
+    (tmp_path / "figures" / "mine.png").write_bytes(b"")
+    small.write(tmp_path)
+    left = {path.name for path in (tmp_path / "figures").iterdir()}
+    assert left == {"mine.png", *(f"{one.figure.name}.svg" for one in drawings(small))}
+
+
+def test_every_figure_is_what_the_schema_of_vega_lite_allows(small: Results) -> None:
+    for figure in FIGURES:
+        spec = figure.draw(small)
+        alt.ConcatChart.from_dict(spec, validate=True)
+        # The control: a name that Vega-Lite does not have.
+        spec["concat"][0]["layer"][0]["mark"]["colour"] = "red"
+        with pytest.raises(alt.utils.schemapi.jsonschema.ValidationError):
+            alt.ConcatChart.from_dict(spec, validate=True)
 
 
 def test_without_series_only_the_summary_is_drawn() -> None:

@@ -75,7 +75,7 @@ def test_lock_fits_the_metadata(name: str) -> None:
         assert fitting and all(one.specifier.contains(version) for version in fitting), str(one)
 
 
-@pytest.mark.parametrize("name", ["build", "studies", "dev"])
+@pytest.mark.parametrize("name", ["build", "studies", "dev", "docs"])
 def test_every_line_of_a_lock_is_a_pin_with_hashes(name: str) -> None:
     assert PIN.sub("", text(name)) == ""
 
@@ -84,6 +84,16 @@ def test_locks_have_the_same_versions() -> None:
     every = locked("dev")
     for name in ("build", "studies"):
         assert locked(name).items() <= every.items()
+
+
+def test_the_site_has_the_same_versions_of_shared_packages() -> None:
+    every = {package: version for (package, _), version in locked("dev").items()}
+    site = {package: version for (package, _), version in locked("docs").items()}
+    assert {one: site[one] for one in site.keys() & every.keys()} == {
+        one: every[one] for one in site.keys() & every.keys()
+    }
+    lines = (ROOT / "requirements" / "docs.in").read_text(encoding="utf-8").splitlines()
+    assert {one for one in lines if not one.startswith("#")} <= site.keys()
 
 
 def test_build_requirements_are_those_of_the_metadata() -> None:

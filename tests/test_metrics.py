@@ -89,7 +89,7 @@ def test_linux_leaves_the_entry_that_the_model_computes() -> None:
     assert len(ours) == len(theirs) == 3
     for our, their in zip(zip(*ours, strict=True), zip(*theirs, strict=True), strict=True):
         assert {frozenset(flow["metrics"]) for flow in our} == {frozenset(flow["metrics"]) for flow in their}
-        # The first flow's last round trips are 5 ms shorter in Linux (docs/hosts.md, Metrics).
+        # The first flow's last round trips are 5 ms shorter in Linux (docs/explanation/hosts.md, Metrics).
         for name, near in (("ssthresh", 0.1), ("cwnd", 0.1), ("rtt_ns", 0.15)):
             # In segments and nanoseconds; the median of three runs is not that of one which was disturbed.
             model, kernel = (median(flow["metrics"][name] for flow in flows) for flows in (our, their))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-NOTEBOOK = Path(__file__).resolve().parent.parent / "docs" / "notebook.ipynb"
+NOTEBOOK = Path(__file__).resolve().parent.parent / "docs" / "tutorials" / "notebook.ipynb"
 
 
 def cells() -> list[str]:

@@ -52,7 +52,7 @@ def test_a_package_has_its_licences_and_whatever_its_readme_links_to(crate: Path
 
 def test_the_page_shows_the_shortest_program() -> None:
     program = (ROOT / "quic" / "noq" / "examples" / "loopback.rs").read_text(encoding="utf-8")
-    page = (ROOT / "docs" / "quic-stacks.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how-to" / "quic-stacks.md").read_text(encoding="utf-8")
     assert f"```rust\n{program}```\n" in page
     assert len(program.splitlines()) <= 30
 

@@ -1,4 +1,4 @@
-"""The example of a controller of one's own for noq: what docs/quic-developers.md tells to do, done."""
+"""The example of a controller of one's own for noq: what docs/how-to/quic-developers.md tells to do, done."""
 
 import os
 import re
@@ -15,7 +15,7 @@ from fullpipe.runs.worlds import quic_program
 
 ROOT = Path(__file__).parent.parent
 EXAMPLE = ROOT / "examples" / "quic-controller"
-PAGE = ROOT / "docs" / "quic-developers.md"
+PAGE = ROOT / "docs" / "how-to" / "quic-developers.md"
 PATH: dict[str, Any] = {"rate": "10 Mbit/s", "rtt": "20 ms", "duration": "3 s"}
 
 

@@ -184,8 +184,8 @@ def test_a_claim_about_bbr3s_queue_runs_over_quic(in_empty_folder: Path) -> None
 
 
 def test_the_grid_gives_what_its_page_says() -> None:
-    """All cells with one seed, against the ranges that docs/quic.md has of ten: about twenty seconds."""
-    page = (ROOT / "docs" / "quic.md").read_text(encoding="utf-8")
+    """All cells with one seed, against the ranges in docs/explanation/quic.md: about twenty seconds."""
+    page = (ROOT / "docs" / "explanation" / "quic.md").read_text(encoding="utf-8")
     written = {
         line["key"]["cell"]: line["measures"]
         for line in evidence.read(ROOT / "results" / "agreement.jsonl")
@@ -211,7 +211,7 @@ def test_the_grid_gives_what_its_page_says() -> None:
 
 @pytest.mark.parametrize(("rate", "rtt"), [("20 Mbit/s", "40 ms"), ("50 Mbit/s", "20 ms")])
 def test_the_first_probe_overflows_the_queue_where_delays_vary(rate: str, rtt: str) -> None:
-    """Why real sockets drop more packets than virtual time does (docs/quic-stacks.md)."""
+    """Why real sockets drop more packets than virtual time does (docs/how-to/quic-stacks.md)."""
 
     def dropped_after_startup(**path: Any) -> list[int]:
         document = {

@@ -1,4 +1,4 @@
-"""The results over real QUIC and docs/quic: both say the same of each failure. Nothing runs over QUIC."""
+"""The results over real QUIC and docs/explanation/quic agree on each failure. Nothing runs over QUIC."""
 
 import re
 import shlex
@@ -26,7 +26,7 @@ RESULTS = {
 }
 FILES = sorted(path.relative_to(ROOT) for path in (ROOT / SCENARIOS).glob("*.toml"))
 # Found by hand; its comment says what and where.
-NO_CASE = Path("docs/quic/noq-stream-hole.toml")
+NO_CASE = Path("docs/explanation/quic/noq-stream-hole.toml")
 HEAD = re.compile(
     r"# .+: the case (?P<case>\S+) of `fullpipe conform (?P<controller>\S+)`\.\n"
     r"# Expected: (?P<expected>.+)\.\n"
@@ -113,5 +113,5 @@ def test_a_broken_law_is_a_row_and_others_are_a_sentence() -> None:
     kept, lost = told(0), told(1)
     assert "bbr3 break none of the 2." in kept and "`law.run`" not in kept
     assert "break none" not in lost
-    assert "| [`law.run`](conform.md#law.run) | laws broken: at most 0 | **fail**: 1 |" in lost
+    assert "| [`law.run`](../how-to/conform.md#law.run) | laws broken: at most 0 | **fail**: 1 |" in lost
     assert "law.idle" not in lost

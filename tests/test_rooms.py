@@ -10,6 +10,7 @@ PACKAGE = Path(__file__).parent.parent / "python" / "fullpipe"
 ROOMS = (
     "text",
     "errors",
+    "shipped",
     "plugins",
     "files",
     "reading",

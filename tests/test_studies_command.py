@@ -15,7 +15,9 @@ import pytest
 from conftest import command
 from fullpipe import evidence
 from fullpipe.runs.worlds import registry
-from fullpipe_studies import catalogue, document, gallery, write
+from fullpipe_studies import catalogue, costs, document, gallery, write
+from fullpipe_studies.claim import Size
+from fullpipe_studies.run import cost, cost_file
 from test_studies_document import imported
 
 
@@ -58,7 +60,9 @@ def test_the_command_lists_runs_and_writes_the_table(in_empty_folder: Path) -> N
             "quick",
             2,
         )
-    assert [one.name for one in (in_empty_folder / "docs" / "gallery").iterdir()] == ["queue16-fig4.png"]
+    assert [one.name for one in (in_empty_folder / "docs" / "reference" / "gallery").iterdir()] == [
+        "queue16-fig4.png"
+    ]
     # A smaller run is no replacement, unless it is asked for.
     smaller = (*same[:-1], "1", "--record")
     done = command(*smaller)
@@ -269,3 +273,16 @@ def test_a_file_in_place_of_the_folder_is_said_to_be_one(in_empty_folder: Path) 
 def test_mistakes_are_a_sentence(in_empty_folder: Path, arguments: list[str], fix: str) -> None:
     done = command("study", "run", *arguments)
     assert done.returncode == 2 and fix in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("claim", ["queue16.fig4", "pam24.cubic", "imc21.inter"])
+def test_the_stored_cost_is_that_of_the_scenarios(claim: str) -> None:
+    built = catalogue.built(claim)
+    assert built is not None
+    for size in (Size.FULL, Size.QUICK):
+        assert costs.known(claim, size) == cost(built, size), "run `make docs`"
+
+
+@pytest.mark.long
+def test_every_stored_cost_is_that_of_the_scenarios() -> None:
+    assert cost_file() == costs.FILE.read_text(encoding="utf-8"), "run `make docs`"

@@ -15,7 +15,7 @@ from fullpipe_studies.checks import Asked, Rule
 from fullpipe_studies.claim import Check, Over, Values, covers, geometric, median, more, own, share, within
 from fullpipe_studies.document import Row
 
-DOCS = Path(__file__).resolve().parent.parent / "docs"
+DOCS = Path(__file__).resolve().parent.parent / "docs" / "reference"
 CLAIM = "queue16.fig5"
 
 
@@ -196,7 +196,7 @@ def test_the_last_change_of_each_verdict_is_told(monkeypatch: pytest.MonkeyPatch
 
 
 def test_what_is_noted_of_changes_is_of_the_verdicts_of_today() -> None:
-    shown = document.rows(evidence.read(DOCS.parent / "results" / "claims.jsonl"))
+    shown = document.rows(evidence.read(DOCS.parent.parent / "results" / "claims.jsonl"))
     words = {(one.claim, one.world): one.word for one in shown}
     for study in catalogue.papers():
         for one in study.claims:
@@ -227,6 +227,19 @@ def test_a_long_reason_is_a_list_below_the_table() -> None:
     assert "more](" not in page(imported("not reproduced", "one; two; three"))
 
 
+def test_long_reasons_and_changes_may_be_in_another_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    noted(monkeypatch, cause="Why", changes={"sim": Change("reproduced", "not reproduced")})
+    parts = [f"{'check ' * 20}{number} (expected 2)" for number in range(3)]
+    shown = document.rows([imported("not reproduced", f"{'; '.join(parts)}.")])
+    short, rest = document.markdown(shown, rest="rest.md"), document.details(shown)
+    assert "[and 2 more](rest.md) |" in short and "Why." not in short and "What changed" not in short
+    assert (
+        "reproduced → not reproduced" in rest
+        and "Why." in rest
+        and all(f"\n* {one}" in rest for one in parts)
+    )
+
+
 def test_a_gallery_has_the_figures_that_are_beside_it(tmp_path: Path) -> None:
     one = "queue16.fig4"
     rows = document.rows([imported("reproduced", claim=one, form="quick")])
@@ -239,7 +252,8 @@ def test_a_gallery_has_the_figures_that_are_beside_it(tmp_path: Path) -> None:
     line = {**imported("reproduced", claim=one), "look_at": "Look."}
     text = gallery.markdown(file, document.rows([line]), studies, "c.md")
     assert "(g/queue16-fig4.png)" in text and "](c.md)" in text and "\n\nLook.\n\n" in text
-    assert "\nSimulation: reproduced. `fullpipe study run queue16.fig4`\n" in text
+    assert "\nSimulation: reproduced. `queue16.fig4`\n" in text
+    assert "Look." not in gallery.markdown(file, document.rows([line]), studies, "c.md", brief=True)
 
 
 def test_every_image_is_in_the_gallery() -> None:

@@ -1,4 +1,4 @@
-"""The claims of rfc7928: judges against data that must fail, ellipses; the pictures of docs/queues.md."""
+"""The claims of rfc7928: judges against data that must fail, ellipses; the pictures of queues.md."""
 
 import importlib.util
 import math
@@ -18,7 +18,7 @@ from fullpipe_studies.claim import Data, Finding, Size, Verdict
 from fullpipe_studies.papers.rfc7928 import _bench
 
 CLAIMS = list(catalogue.study("rfc7928").claims)
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "queues.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "queues.md"
 Measured = dict[str, Any]
 
 
@@ -193,7 +193,7 @@ def draw() -> Any:
 
 def test_the_page_shows_every_picture_and_names_every_discipline_and_setting() -> None:
     text = PAGE.read_text()
-    pages = text + (PAGE.parent / "controllers.md").read_text()
+    pages = text + (PAGE.parent.parent / "how-to" / "controllers.md").read_text().replace("../reference/", "")
     shown = set(re.findall(r"\]\((queues/[^)]*\.png)\)", pages))
     drawings = draw().DRAWINGS
     assert shown == {f"queues/{name}.png" for name in drawings}

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, Unpack
 
@@ -43,6 +44,32 @@ Beginner: TypeAlias = Callable[[int, float], None]
 LogBeginner: TypeAlias = Callable[[float], None]
 
 
+@dataclass(frozen=True)
+class Repeats:
+    """How often a scenario runs.
+
+    `seeds` is for worlds where a seed repeats a run, `repetitions` for others: how many, counted upwards from
+    the scenario's seed, or a list of them, or None for the world's own number. Untrustworthy runs are tried
+    up to `attempts` times.
+    """
+
+    seeds: int | Sequence[int] | None = None
+    repetitions: int | Sequence[int] | None = None
+    attempts: int = ATTEMPTS
+
+
+@dataclass(frozen=True)
+class Observer:
+    """Who is told about the work: before it, and during it."""
+
+    watch: Watcher | None = None
+    begin: Beginner | None = None
+    begin_logs: LogBeginner | None = None
+
+
+_NOBODY = Observer()
+
+
 def compare(
     controllers: Chosen | Program | Sequence[Chosen | Program],
     *,
@@ -79,9 +106,9 @@ def compare(
     world that is installed, or `"all"`; with `"all"`, a world that cannot run is a note in the result. So
     is a controller that a world does not have, as long as others can run there. `qlog` and `pcap` are
     folders for logs of each run's packets, as qlog and as pcapng, which keeps `snaplen` bytes of each
-    (docs/export.md). Logs that would be larger than `log_limit` in all, by an estimate, are an error before
-    the first run. `watch`, `begin` and `begin_logs` are called with the progress, with the work before it,
-    and with the estimated size of the logs (`Watcher`, `Beginner`, `LogBeginner`).
+    (docs/how-to/export.md). Logs that would be larger than `log_limit` in all, by an estimate, are an error
+    before the first run. `watch`, `begin` and `begin_logs` are called with the progress, with the work before
+    it, and with the estimated size of the logs (`Watcher`, `Beginner`, `LogBeginner`).
 
     Raises `ScenarioError` for an invalid scenario and `WorldError` for a world that cannot run it.
     """
@@ -89,15 +116,10 @@ def compare(
     try:
         runs, notes = execute(
             what,
-            world=world,
-            seeds=seeds,
-            repetitions=repetitions,
-            attempts=attempts,
-            logs=Logs.of(qlog, pcap, snaplen),
-            log_limit=log_limit,
-            watch=watch,
-            begin=begin,
-            begin_logs=begin_logs,
+            world,
+            Repeats(seeds, repetitions, attempts),
+            _logs(qlog, pcap, snaplen, log_limit),
+            Observer(watch, begin, begin_logs),
         )
     except _native.WorldError as error:
         refused = _native.WorldError(str(error).removeprefix(_CONTROLLER))
@@ -130,18 +152,13 @@ def run(
     """
     loaded = load(what)
     first = loaded.seed if seed is None else _seed("seed", seed)
-    runs, notes = execute(
-        loaded,
-        world=world,
-        seeds=_numbers("seeds", seeds, first, len(loaded.alternatives)),
-        repetitions=_numbers("repetitions", repetitions, first, len(loaded.alternatives)),
-        attempts=attempts,
-        logs=Logs.of(qlog, pcap, snaplen),
-        log_limit=log_limit,
-        watch=watch,
-        begin=begin,
-        begin_logs=begin_logs,
+    repeats = Repeats(
+        _numbers("seeds", seeds, first, len(loaded.alternatives)),
+        _numbers("repetitions", repetitions, first, len(loaded.alternatives)),
+        attempts,
     )
+    logs = _logs(qlog, pcap, snaplen, log_limit)
+    runs, notes = execute(loaded, world, repeats, logs, Observer(watch, begin, begin_logs))
     return Results(loaded, runs, [*loaded.notes, *notes])
 
 
@@ -178,7 +195,7 @@ def run_in_order(
         document = {**plain.document, "hosts": {**hosts, "metrics": metrics}}
         folder = Path(one).parent if isinstance(one, str | Path) else None
         begun = scenario.from_document(document, folder)
-        runs, notes = execute(begun, world=world, seeds=[seed], repetitions=[seed], watch=watch)
+        runs, notes = execute(begun, world, Repeats([seed], [seed]), observer=Observer(watch))
         # The notes of what was written: nobody wrote what it has inherited.
         results = Results(begun, runs, [*plain.notes, *notes])
         entry = left_metrics(results.runs[0]) or entry
@@ -234,7 +251,7 @@ def agree(
     ours, theirs = registry.pair(worlds)
     # Wall time first, and else the reference: if it cannot run, there is nothing to compare.
     order = (ours, theirs) if ours.wall_time and not theirs.wall_time else (theirs, ours)
-    planned = _planned(loaded, order, seeds, repetitions, attempts)
+    planned = _planned(loaded, order, Repeats(seeds, repetitions, attempts))
     _tell(begin, planned)
     done = {world.name: _carry_out([(world, wanted)], attempts, watch) for world, wanted in planned}
     (our_runs, our_notes), (their_runs, their_notes) = done[ours.name], done[theirs.name]
@@ -257,42 +274,33 @@ def load(what: Runnable, *, code: bool = False, programs: bool = False) -> Scena
 
 def execute(
     what: Scenario,
-    *,
     world: str,
-    seeds: int | Sequence[int] | None = None,
-    repetitions: int | Sequence[int] | None = None,
-    attempts: int = ATTEMPTS,
+    repeats: Repeats,
     logs: Logs | None = None,
-    log_limit: str | int = LIMIT,
-    watch: Watcher | None = None,
-    begin: Beginner | None = None,
-    begin_logs: LogBeginner | None = None,
+    observer: Observer = _NOBODY,
 ) -> tuple[list[Run], list[str]]:
-    """Runs every alternative in the world or worlds; returns the runs and notes on what could not be run.
-
-    A world whose number of runs is not given has its own default.
-    """
-    planned = _planned(what, registry.chosen(world), seeds, repetitions, attempts)
+    """Runs every alternative in the world or worlds; returns the runs and notes on what could not be run."""
+    planned = _planned(what, registry.chosen(world), repeats)
     planned = [(one, logged(wanted, logs)) for one, wanted in planned]
-    _check_logs(begin_logs, planned, log_limit)
-    _tell(begin, planned)
-    runs, notes = _carry_out(planned, attempts, watch)
+    if logs is not None:
+        _check_logs(observer.begin_logs, planned, logs.limit)
+    _tell(observer.begin, planned)
+    runs, notes = _carry_out(planned, repeats.attempts, observer.watch)
     return runs, [*notes, *(note for run in runs for note in run.log_notes)]
 
 
-def _planned(
-    what: Scenario,
-    worlds: Sequence[World],
-    seeds: int | Sequence[int] | None,
-    repetitions: int | Sequence[int] | None,
-    attempts: int,
-) -> list[tuple[World, list[Job]]]:
+def _logs(qlog: str | Path | None, pcap: str | Path | None, snaplen: int, limit: str | int) -> Logs | None:
+    log_size.in_bytes(limit)  # One that cannot be used is an error also without logs.
+    return Logs.of(qlog, pcap, snaplen, limit)
+
+
+def _planned(what: Scenario, worlds: Sequence[World], repeats: Repeats) -> list[tuple[World, list[Job]]]:
     """The runs of each world. Raises `ScenarioError` for numbers that cannot be used."""
-    if isinstance(attempts, bool) or attempts < 1:
-        raise mistake("attempts", attempts, "a whole number from 1", "e.g. 3")
+    if isinstance(repeats.attempts, bool) or repeats.attempts < 1:
+        raise mistake("attempts", repeats.attempts, "a whole number from 1", "e.g. 3")
     numbers = {
         name: None if count is None else _numbers(name, count, what.seed, len(what.alternatives))
-        for name, count in (("seeds", seeds), ("repetitions", repetitions))
+        for name, count in (("seeds", repeats.seeds), ("repetitions", repeats.repetitions))
     }
     planned = []
     for world in worlds:
@@ -318,7 +326,6 @@ def _check_logs(
     begin: LogBeginner | None, planned: Sequence[tuple[World, list[Job]]], limit: str | int
 ) -> None:
     """Reports how large the logs become, before the first run. Raises `ScenarioError` if that is too much."""
-    log_size.in_bytes(limit)
     wanted = [
         job
         for world, jobs_of_world in planned

@@ -8,7 +8,7 @@
         s.advance("2 s")
         run = s.finish()
 
-docs/simulation.md describes it.
+docs/tutorials/simulation.md describes it.
 """
 
 import json

@@ -8,7 +8,7 @@
     python tests/export/validate.py qlog older FILE.sqlog... FILE.qlog...
 
 The schemas are CDDL within the drafts' Markdown; `tcp.cddl` beside this file has what we add to the current
-form. Each event is validated against the very type of its name. The last result is in docs/export.md.
+form. Each event is validated against the very type of its name. The last result is in docs/how-to/export.md.
 """
 
 import argparse

@@ -270,7 +270,7 @@ def told(verdict: Verdict, *, short: bool) -> tuple[str, str, str]:
 
 
 def markdown(results: list[tuple[Mistake, Verdict]]) -> str:
-    """The tables of docs/mistakes.md."""
+    """The tables of README.md."""
     rows = [
         "| mistake | where it was made | replay differs | laws broken | unit tests |",
         "|---|---|---|---|---|",

@@ -2,7 +2,7 @@
 //!
 //! Linux's algorithms count segments, and their arithmetic stays as it is. [`Segments`] converts what the transport reports from
 //! units of one byte into units of [`Config::mss`] bytes, and the limits back. Which controllers need it:
-//! [`Params::counts_bytes`](crate::Params::counts_bytes) and the table in `docs/controllers.md`.
+//! [`Params::counts_bytes`](crate::Params::counts_bytes) and the table in `docs/how-to/controllers.md`.
 //!
 //! **What accumulates is exact.** A count is the whole segments in the connection's total, rounded down, so that what an event
 //! brings is the difference of two totals: no byte is lost or counted twice, and what does not fill a segment is carried to the

@@ -4,7 +4,7 @@
 //!   (RFC 7464): `.sqlog`. What TCP has and QUIC has not is in extensions of ours, [`SCHEMAS`].
 //! - [`Form::Contained`]: qlog version 0.3 (draft-ietf-quic-qlog-main-schema-03) as one JSON text: `.qlog`.
 //!
-//! Both are written while the run goes on, and hold the same packets. The flows of a run are the groups of one trace. docs/export.md
+//! Both are written while the run goes on, and hold the same packets. The flows of a run are the groups of one trace. docs/how-to/export.md
 //! says how TCP is mapped.
 
 mod json;

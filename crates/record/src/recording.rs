@@ -1,6 +1,6 @@
 //! Recordings of a kernel's congestion control ([`fullpipe_replay`]) as Parquet files, one row a call.
 //!
-//! docs/recording-format.md lists the columns and their units, and says which files are accepted. The metadata key
+//! docs/reference/recording-format.md lists the columns and their units, and says which files are accepted. The metadata key
 //! `fullpipe.trace` holds [`Meta`] as JSON; it is older than the term "recording". Equal recordings give equal bytes.
 //!
 //! ```

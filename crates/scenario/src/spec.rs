@@ -193,7 +193,7 @@ pub enum HostModel {
     /// Their work takes no time, and their buffers have their full size from the start.
     #[default]
     Ideal,
-    /// As Linux's: `docs/hosts.md` lists what differs, with the source of each.
+    /// As Linux's: `docs/explanation/hosts.md` lists what differs, with the source of each.
     Linux,
 }
 

@@ -33,7 +33,7 @@ impl SimError {
             },
             SimError::Refused { field, given, expected } => {
                 let sentence = self.to_string();
-                Mistake { sentence, ..Mistake::new(field, given, expected, "see docs/simulation.md") }
+                Mistake { sentence, ..Mistake::new(field, given, expected, "see docs/tutorials/simulation.md") }
             }
             SimError::Path(path) => {
                 let fix = "resolve the scenario again";

@@ -98,7 +98,7 @@ fn a_burst_of_a_late_host_overflows_a_shallow_buffer_again() {
 }
 
 /// Seven segments never fit into 10 KB. If the rest of each piece of 45 left as a burst of three, it would arrive, and BBR would
-/// measure 40 Mbit/s and more. A real host has 21 to 22 (docs/hosts.md).
+/// measure 40 Mbit/s and more. A real host has 21 to 22 (docs/explanation/hosts.md).
 #[test]
 fn a_burst_is_filled_up_from_the_next_piece() {
     let path = json!({
@@ -111,7 +111,7 @@ fn a_burst_is_filled_up_from_the_next_piece() {
     }
 }
 
-/// The first packet of a run wakes hosts that have slept; later ones find them awake (docs/hosts.md).
+/// The first packet of a run wakes hosts that have slept; later ones find them awake (docs/explanation/hosts.md).
 #[test]
 fn the_handshake_is_not_the_shortest_round_trip() {
     let path = json!({ "rate": "100 Mbit/s", "rtt": "100 ms", "buffer": "1 bdp" });

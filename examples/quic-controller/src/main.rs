@@ -8,7 +8,7 @@
 //! fullpipe conform noq:mine
 //! ```
 //!
-//! docs/quic-developers.md explains each step.
+//! docs/how-to/quic-developers.md explains each step.
 
 use std::any::Any;
 use std::process::ExitCode;

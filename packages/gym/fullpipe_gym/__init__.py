@@ -6,7 +6,7 @@
     observation, info = env.reset(seed=1)
     observation, reward, terminated, truncated, info = env.step(env.action_space.sample())
 
-`docs/environments.md` describes action, observation and reward.
+`docs/how-to/environments.md` describes action, observation and reward.
 """
 
 import gymnasium

@@ -417,8 +417,6 @@ class Claim:
     setups: Setups | None = None
     seeds: int = 10  # The default number of seeds,
     quick_seeds: int = 3  # and in short forms.
-    # Seconds on two cores in these forms, for claims where computing the estimate would take long.
-    takes_s: Mapping[Size, float] = field(default_factory=dict)
 
     def completed(self, functions: Mapping[str, Any]) -> "Claim":
         """The claim with the functions of its file, by name, for those that it does not name itself."""

@@ -187,7 +187,7 @@ def _record(
         was = before.get((row.claim, row.world), row.word)
         if row.line is not None and was != row.word:
             say(f"{row.claim}, {row.world}: {was} before, {row.word} now; note why in its paper's notes.toml")
-    pages = path.parent.parent / "docs"
+    pages = path.parent.parent / "docs" / "reference"
     files.make_folder(pages)
     gallery.pictures(pages / "gallery.md", folders, set(said), complain)
     say(f"Recorded: {path}; `make docs` puts it into the pages")
@@ -333,9 +333,7 @@ def _row(
         size = Size.QUICK if quick else Size.FULL
         for world in built.claim.worlds:
             plan = running.Plan(built, size, (world,), built.claim.seeds_of(size), running.REPETITIONS)
-            known = built.claim.takes_s.get(size) if world == registry.DEFAULT else None
-            takes_s = plan.expected_s(world) if known is None else known
-            if takes_s is not None:
+            if (takes_s := plan.expected_s(world)) is not None:
                 times[world] = takes_s
     worlds = () if built is None else built.claim.worlds
     # Its own worlds, and others in which it ran nevertheless.

@@ -19,15 +19,17 @@ from fullpipe_studies.claim import DECIDED, Finding, Size, Verdict, judge, meani
 
 _HEAD = """# What the papers claim, and whether it is reproduced
 
-Each verdict is computed from the values that the runs of `fullpipe study run` gave; its criteria are in the
-claim's file, to which its name links. `fullpipe study run CLAIM --record` keeps the values in
-`results/claims.jsonl`, and `make docs` makes `docs/claims.md` from these; it is not edited by hand.
+Each verdict is computed from the values of runs, by the criteria in the claim's file, to which its name
+links. `fullpipe study run CLAIM --record` keeps the values in `results/claims.jsonl`, and `make docs` makes
+this page from them.
 """
 _FIGURES = "Figures are in [{0}]({0})."
 _TABLE = """
 | claim | title | world | verdict | reason | made |
 |---|---|---|---|---|---|
 """
+_REST = "All reasons, causes of misses, and how verdicts have changed: [{0}]({0})."
+_WORDS = "## How to read it"
 _REASONS, _CAUSES, _CHANGES = "## Longer reasons", "## Causes of misses", "## What changed"
 _CHANGES_SAID = "The last change of each verdict, with the day on which it was judged, where that is known."
 _EARLIER = " by an earlier rule"
@@ -63,7 +65,7 @@ _BETWEEN = "; "
 # A check's own "; undecided)" is a part of it.
 _BETWEEN_CHECKS = re.compile(r"; (?!undecided\))")
 # The claims' files, from the document.
-_FILES = PurePosixPath("../packages/studies/fullpipe_studies/papers")
+_FILES = PurePosixPath("../../packages/studies/fullpipe_studies/papers")
 
 
 @dataclass(frozen=True)
@@ -190,28 +192,45 @@ def counts(shown: Sequence[Row]) -> str:
     return ", ".join(f"{found[one.value]} {one.value}" for one in Verdict if found[one.value])
 
 
-def markdown(shown: Sequence[Row], builds: evidence.Builds | None = None, gallery: str | None = None) -> str:
+def markdown(
+    shown: Sequence[Row],
+    builds: evidence.Builds | None = None,
+    gallery: str | None = None,
+    rest: str | None = None,
+) -> str:
     """The document: the table, what its words mean, the causes of misses, and what changed.
 
     `builds` is the code of today, so that older lines are named; `gallery` is the name of the document of
-    figures in the same folder.
+    figures in the same folder, and `rest` that of the document with `details`, which are then not here.
     """
-    head = [_HEAD.rstrip()]
-    if gallery is not None:
-        head += ["", _FIGURES.format(gallery)]
+    title, _, made = _HEAD.rstrip().partition("\n\n")
+    count = f"Of {counted(len(shown), 'row')}: {counts(shown)}."
+    links = [_FIGURES.format(gallery)] if gallery is not None else []
+    table = [
+        *_TABLE.strip().splitlines(),
+        *(
+            f"| {_linked(one.claim)} | {cell(one.title)} | {cell(one.world)} | {cell(one.verdict)} | "
+            f"{_reason(one, rest)} | {_made(one, builds or {}, command=rest is None)} |"
+            for one in shown
+        ),
+    ]
+    words = ["", _EARLIER_SAID] if any(one.earlier for one in shown) else []
+    words += _about_words(shown)
+    if rest is not None:
+        # What a reader came for is first. The column "made" names what is imported or older.
+        links += [_REST.format(rest)]
+        text = [title, "", count, "", " ".join(links), "", *table, "", _WORDS, "", made, *words]
+        return "\n".join(text) + "\n"
     lines = [one.line for one in shown if one.line is not None]
     ages = "" if builds is None else evidence.ages_sentence(lines, "claim", builds)
-    head += ["", ages] if ages else []
-    head += ["", f"Of {counted(len(shown), 'row')}: {counts(shown)}."]
-    head += ["", _EARLIER_SAID] if any(one.earlier for one in shown) else []
-    head += _about_words(shown)
+    head = [title, "", made, *(["", *links] if links else []), *(["", ages] if ages else []), "", count]
     below = [*_long_reasons(shown), *_causes(shown), *_changes(shown)]
-    table = (
-        f"| {_linked(one.claim)} | {cell(one.title)} | {cell(one.world)} | {cell(one.verdict)} | "
-        f"{_reason(one)} | {_made(one, builds or {})} |"
-        for one in shown
-    )
-    return "\n".join(head) + "\n" + _TABLE + "\n".join([*table, *below]) + "\n"
+    return "\n".join([*head, *words, "", *table, *below]) + "\n"
+
+
+def details(shown: Sequence[Row]) -> str:
+    """The long reasons, the causes of misses, and what changed."""
+    return "\n".join([*_long_reasons(shown), *_causes(shown), *_changes(shown)]) + "\n"
 
 
 def _linked(claim: str) -> str:
@@ -221,14 +240,15 @@ def _linked(claim: str) -> str:
     return f"[{claim}]({_FILES / claim.replace('.', '/')}.py)" if here else claim
 
 
-def _made(row: Row, builds: evidence.Builds) -> str:
+def _made(row: Row, builds: evidence.Builds, *, command: bool) -> str:
     """When and by which command; or that nobody noted it."""
     if row.line is None:
         return ""
     made, age = row.line["made"], evidence.age(row.line, builds) if builds else ""
     if made["at"] is None:
         return evidence.IMPORTED
-    return f"{made['at'].partition('T')[0]}{f', {age}' if age else ''}: `{made['command']}`"
+    how = f": `{made['command']}`" if command else ""
+    return f"{made['at'].partition('T')[0]}{f', {age}' if age else ''}{how}"
 
 
 def _about_words(shown: Sequence[Row]) -> list[str]:
@@ -257,10 +277,12 @@ def _parts(row: Row) -> list[str]:
     return parts if len(row.reason) > _LONGEST_REASON and len(parts) >= _FEWEST_PARTS else []
 
 
-def _reason(row: Row) -> str:
-    """The cell with the reason: its first part, if the others are below the table."""
+def _reason(row: Row, rest: str | None) -> str:
+    """The cell with the reason: its first part, if the others are below the table or in `rest`."""
     if not (parts := _parts(row)):
         return cell(row.reason)
+    if rest is not None:
+        return f"{cell(parts[0])}{_BETWEEN}[and {len(parts) - 1} more]({rest})"
     # As GitHub makes it of the heading.
     anchor = re.sub(r"[^\w -]", "", f"{row.claim} {row.world}").replace(" ", "-").lower()
     return f"{cell(parts[0])}{_BETWEEN}[and {len(parts) - 1} more](#{anchor})"

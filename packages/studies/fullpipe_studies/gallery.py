@@ -19,9 +19,8 @@ _SCALE = 0.75
 
 _HEAD = """# Gallery
 
-Made by `make docs` from what `fullpipe study run --record` kept, together with {table}, which explains
-the words; not edited by hand. The reports in `out/` have the same figures interactive, with every
-check and interval.
+`make docs` makes this page from `results/`; {table} explains the words. `fullpipe study run CLAIM` makes a
+claim's figure again, and a report with the same figure, interactive, and every check and interval.
 """
 
 
@@ -45,11 +44,13 @@ def markdown(
     studies: Sequence[Study],
     table: str,
     say: Callable[[str], object] = lambda _line: None,
+    *,
+    brief: bool = False,
 ) -> str:
     """The text of the document, whose images are beside it.
 
     `rows` are those of the table of all verdicts, which is called `table`. `say` is called with notes on what
-    was left out.
+    was left out. A `brief` one does not say what to look at.
     """
     parts = [_HEAD.format(table=f"[the table of all verdicts]({table})")]
     for study in studies:
@@ -65,15 +66,15 @@ def markdown(
                 say(f"{document} has no figure of {built.id}")
                 shown = ""
             # The claim's file may already be about another figure.
-            look_at = lines[-1]["look_at"] or built.claim.look_at
-            commands = " and ".join(dict.fromkeys(f"`{line['made']['command']}`" for line in lines))
-            parts.append(_entry(built, shown, look_at, f"{_verdicts(ran[built.id])}. {commands}"))
+            look_at = "" if brief else lines[-1]["look_at"] or built.claim.look_at
+            parts.append(_entry(built, shown, look_at, f"{_verdicts(ran[built.id])}. `{built.id}`"))
     return "\n".join(parts)
 
 
 def _entry(built: Built, shown: str, look_at: str, said: str) -> str:
     title = built.about.title
-    figure = f"![{title}]({shown})\n\n{look_at}\n\n" if shown else ""
+    figure = f"![{built.id}]({shown})\n\n" if shown else ""  # The heading describes it.
+    figure += f"{look_at}\n\n" if shown and look_at else ""
     return f"### {title} ({built.claim.source})\n\n{figure}{said}\n"
 
 

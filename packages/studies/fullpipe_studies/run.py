@@ -22,7 +22,8 @@ from fullpipe.runs.worlds import registry
 from fullpipe.runs.worlds.job import Job
 from fullpipe.scenario.scenario import from_document
 from fullpipe.text import capitalised, counted, joined, minutes, ran_by
-from fullpipe_studies.catalogue import Built
+from fullpipe_studies import costs
+from fullpipe_studies.catalogue import Built, papers
 from fullpipe_studies.claim import Cell, Claim, Data, Factors, Finding, Row, Size, Trial
 
 REPETITIONS = 3
@@ -83,19 +84,29 @@ class Plan:
     def expected_s(self, world: str) -> float | None:
         """About how long the runs in a world take on this machine's cores; None if it cannot run.
 
-        Of a grid with many scenarios, a sample is looked at.
+        What the simulator needs is stored (`costs`).
         """
         if world not in self.claim.claim.runs_in(registry.names()):
             return None
+        own = self.seeds == self.claim.claim.seeds_of(self.size)
+        if world == registry.DEFAULT and own and (known := costs.known(self.claim.id, self.size)):
+            return known.takes_s(Local().cores)
+        tasks, scale = self.sample(world)
+        return expected_s(tasks) * scale if tasks else None
+
+    def sample(self, world: str) -> tuple[list[Task], float]:
+        """Some of the runs in a world, and how many times as many there are; of a small grid all.
+
+        There are none if the claim waits for a feature.
+        """
         cells = self.claim.claim.grid.cells(self.size, world)
-        sample = random.Random(0).sample(cells, min(len(cells), _SAMPLE))
+        some = random.Random(0).sample(cells, min(len(cells), _SAMPLE))
         try:
-            tasks = [one.task for one in self._in_world(world, sample)]
+            return [one.task for one in self._in_world(world, some)], len(cells) / max(len(some), 1)
         except ScenarioError:
             if self.claim.claim.needs is None:
                 raise
-            return None
-        return expected_s(tasks) * len(cells) / len(sample) if sample else None
+            return [], 1.0
 
     @property
     def planned(self) -> list[Planned]:
@@ -267,6 +278,26 @@ def _short(stored: Stored) -> str:
 
 def _named_worlds(worlds: Sequence[str]) -> str:
     return capitalised(joined([world_title(world) for world in worlds]))
+
+
+def cost(claim: Built, size: Size) -> costs.Cost | None:
+    """What the scenarios of a claim cost in the simulator; None if it does not run there."""
+    if registry.DEFAULT not in claim.claim.worlds:
+        return None
+    plan = Plan(claim, size, (registry.DEFAULT,), claim.claim.seeds_of(size), REPETITIONS)
+    tasks, scale = plan.sample(registry.DEFAULT)
+    runs = {(task.job.alternative.digest, task.job.seed): task for task in tasks}
+    each = [Local().cost(task) for task in runs.values()]
+    return costs.Cost(round(sum(each) * scale, 2), round(max(each), 2)) if each else None
+
+
+def cost_file() -> str:
+    """The file with the costs of all claims, made anew."""
+    found: dict[str, dict[Size, costs.Cost]] = {}
+    for one in (one for study in papers() for one in study.claims):
+        sizes = {size: cost(one, size) for size in (Size.FULL, Size.QUICK)}
+        found[one.id] = {size: known for size, known in sizes.items() if known is not None}
+    return costs.text({claim: sizes for claim, sizes in found.items() if sizes})
 
 
 def expected_s(tasks: Iterable[Task]) -> float:

@@ -19,7 +19,7 @@ that a neighbour loses beside the candidate.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from fullpipe.errors import mistake
+from fullpipe.text import joined
 
 # Below this part of the path, a short queue and a kind neighbour are no merit.
 ENOUGH = 0.8
@@ -96,6 +96,8 @@ GOALS: Mapping[str, Goal] = {
 DEFAULT = "balance"
 # Where the user's flows have a size: how soon they complete.
 DEFAULT_SIZED = "throughput"
+# As the options name them.
+NAMES = joined([*GOALS], "or")
 
 
 def named(name: str | None, *, sized: bool) -> Goal:
@@ -103,6 +105,8 @@ def named(name: str | None, *, sized: bool) -> Goal:
 
     Raises `ScenarioError` for others.
     """
+    from fullpipe.errors import mistake
+
     name = name or (DEFAULT_SIZED if sized else DEFAULT)
     if name not in GOALS:
         raise mistake("goal", name, f"one of {', '.join(GOALS)}", "choose one of these")

@@ -53,9 +53,9 @@ def advise(
     then complete soon; without it they are long. `pacing` says whether the hosts pace all flows by fq, which
     the answer's lines set; without it, only controllers that pace themselves are. `tcp_memory` is `"max"` or
     `"linux"`. `goal` is what counts: `"throughput"`, `"delay"`, `"balance"` or `"neighbours"`
-    (docs/advisor.md); by default `"balance"`, or `"throughput"` if `flow_size` is given. `duration` is how
-    long a long flow is watched, from its start; by default 300 round trips, but 20 to 60 s, and less on fast
-    paths. `candidates` are the controllers to choose from, by default those of this machine's kernel.
+    (docs/how-to/advisor.md); by default `"balance"`, or `"throughput"` if `flow_size` is given. `duration` is
+    how long a long flow is watched, from its start; by default 300 round trips, but 20 to 60 s, and less on
+    fast paths. `candidates` are the controllers to choose from, by default those of this machine's kernel.
     `world` is where they run.
 
     The answer takes about 5 seconds, or at most `budget`, as far as the time of runs is known beforehand.

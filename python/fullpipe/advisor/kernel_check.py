@@ -329,8 +329,11 @@ class Shown:
         ]
         return [(name, sum(met), len(paths)) for name, paths, met in rows]
 
-    def to_markdown(self) -> str:
-        """The tables of docs/advisor/kernel.md."""
+    def to_markdown(self, others: str | None = None) -> str:
+        """The tables of docs/explanation/advisor-kernel.md.
+
+        With `others`, where all paths are, the table leaves out those that are met.
+        """
         lines = [f"Made by `fullpipe kernel advice`: {self.build}. {self}", ""]
         lines += [self.older, ""] if self.older else []
         lines += [f"| within {100 * WITHIN:.0f} % of the best in the kernel | paths | |", "|---|---|---|"]
@@ -340,7 +343,9 @@ class Shown:
         ]
         heads = ["", "path", "for", "advised", "best", *CANDIDATES, "lacks", ""]
         lines += ["", f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
-        lines += [f"| {' | '.join(_row(one))} |" for one in self.held]
+        rows = [_row(one) for one in self.held]
+        lines += [f"| {' | '.join(one)} |" for one in rows if others is None or one[-1] != "met"]
+        lines += ["", f"The other paths are met: {others}."] if others is not None else []
         if self.failed:
             lines += ["", *(f"Failed: {one}" for one in self.failed)]
         return "\n".join(lines) + "\n"

@@ -5,8 +5,8 @@ What the simulation did not have is in none of them, except for QUIC stacks, who
 simulated; their lines are marked.
 Lines are tried on this machine where that is possible, and each has its result: whether the kernel has the
 controller, whether a socket takes it and what it accepts inherits it, whether programs that are installed
-know the setting. Where a line for a server or a stack comes from, its source and version say; docs/advisor.md
-lists them. What a stack does not have is said in the last line.
+know the setting. Where a line for a server or a stack comes from, its source and version say;
+docs/how-to/advisor.md lists them. What a stack does not have is said in the last line.
 """
 
 import re

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fullpipe.advisor import goals
 from fullpipe.evidence import LARGER
 from fullpipe.runs.worlds import registry
 from fullpipe.scenario.path import OPTIONS, Option
@@ -165,7 +166,11 @@ Repetitions = Annotated[int, typer.Option(help=REPETITIONS_HELP)]
 Attempts = Annotated[int, typer.Option(help=ATTEMPTS_HELP)]
 Scenario = Annotated[
     Path,
-    typer.Argument(metavar="SCENARIO.toml", help="A scenario file; see `fullpipe schema`.", parser=path),
+    typer.Argument(
+        metavar="SCENARIO.toml",
+        help="A scenario file (see `fullpipe schema`), or the name of one of scenarios, e.g. policer.",
+        parser=path,
+    ),
 ]
 Qlog = Annotated[
     Path | None,
@@ -179,6 +184,7 @@ Pcap = Annotated[
         metavar="DIR", help="Folder for a pcapng file of each run.", show_default="none", parser=path
     ),
 ]
+Png = Annotated[bool, typer.Option("--png", help="Write each figure as PNG, too.")]
 Snaplen = Annotated[int, typer.Option(metavar="BYTES", help="How much of a packet pcapng keeps.")]
 LogLimit = Annotated[
     str,
@@ -228,7 +234,8 @@ Candidates = Annotated[
         autocompletion=complete_controllers,
     ),
 ]
-Goal = Annotated[str, typer.Option("--for", help="What counts: throughput, delay, balance or neighbours.")]
+GOAL_HELP = f"What counts: {goals.NAMES}."
+Goal = Annotated[str, typer.Option("--for", help=GOAL_HELP)]
 
 
 def engine_of(name: str, address: str | None, worlds: "Sequence[str]") -> "Engine | None":
@@ -307,13 +314,13 @@ def tell_logs(results: "Results") -> None:
             say(f"Log: {one}")
 
 
-def print_json(results: "Results", folder: "Folder | None") -> None:
+def print_json(results: "Results", folder: "Folder | None", *, png: bool = False) -> None:
     """Prints the results as JSON, and writes them if a folder is given."""
     for note in results.notes:
         say(f"fullpipe: {note}")
     print(results.to_json())
     tell_logs(results)
-    write(results, folder)
+    write(results, folder, png=png)
 
 
 def print_notes(notes: Sequence[str]) -> None:
@@ -339,17 +346,27 @@ class Folder:
         return self.path
 
 
-def write(results: "Results", folder: Folder | None) -> None:
-    """Writes the results, and prints where."""
+def write(results: "Results", folder: Folder | None, *, png: bool = False) -> None:
+    """Writes the results, with `png` figures also as PNG, and prints where."""
     if folder is None:
+        if png:
+            say("fullpipe: --png has no effect without --out, because nothing is written")
         return
     import contextlib
 
     errors = console(stderr=True)
     showing = errors.status("Drawing the report") if errors.is_terminal else contextlib.nullcontext()
     with showing:
-        written = results.write(folder.create())
+        written = results.write(folder.create(), png=png)
     say(f"Report: {written / 'report.html'}")
+
+
+def draw_soon(folder: Folder | None, world: str) -> None:
+    """Prepares to draw results during their runs, unless these are of a world that measures real time."""
+    if folder is not None and world == registry.DEFAULT:
+        from fullpipe.report.figures.svg import warm_up
+
+        warm_up()
 
 
 def folder_for(given: Path | None, stem: str, *, wanted: bool) -> Folder | None:

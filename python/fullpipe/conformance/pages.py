@@ -152,7 +152,7 @@ def _figures(one: Result, names: Sequence[str]) -> Iterator[str]:
         if played.marks:
             yield _marks(played)
         for name in names:
-            drawn = picture(BY_NAME[name].draw(played.runs).to_dict())
+            drawn = picture(BY_NAME[name].draw(played.runs))
             yield figure(number, f"{name}-{number}", drawn, BY_NAME[name].look_at(played.runs))
             number += 1
 

@@ -30,7 +30,8 @@ ALGORITHMS = ("bbr", "cubic")
 def read_recording(path: str | Path) -> "pl.DataFrame":
     """A recording as a table with one row for each call, one flow after the other.
 
-    docs/recording-format.md lists the columns. Raises `RecordingError` for a file that cannot be read.
+    docs/reference/recording-format.md lists the columns. Raises `RecordingError` for a file that cannot be
+    read.
     """
     return parquet.read(path)
 

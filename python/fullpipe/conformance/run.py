@@ -51,8 +51,8 @@ def conform(
     that shows none. The result prints as a table; `result.passed` says whether every applicable case passes.
 
     A `Program` is judged from outside, over real packets: by the cases for any sender, and by those for its
-    kind, `like="bbr3"` or `"cubic"` (docs/programs-conform.md). `workers` is then how many runs share the
-    machine.
+    kind, `like="bbr3"` or `"cubic"` (docs/how-to/programs-conform.md). `workers` is then how many runs share
+    the machine.
 
     Raises `ScenarioError` for a case or a controller that is not known, `WorldError` if the world cannot run
     it, and `ControllerError` for one that fails from the start.

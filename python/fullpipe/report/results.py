@@ -41,13 +41,15 @@ class Results(Runs):
         files.write_named(path, html(self).encode(errors="replace"))
         return path
 
-    def write(self, folder: str | Path) -> Path:
+    def write(self, folder: str | Path, *, png: bool = False) -> Path:
         """Writes scenario.json, report.html, figures/ and runs/ (summary JSON and Parquet) into a folder.
+
+        Figures are SVG, and with `png` also PNG.
 
         Raises:
             OutputError: Something cannot be written, e.g. because the disk is full. What was written stays.
         """
-        from fullpipe.report.figures import drawings, save
+        from fullpipe.report.figures import drawings, figure_file, save
         from fullpipe.report.report import html
 
         folder = Path(folder)
@@ -55,8 +57,9 @@ class Results(Runs):
         self._write_runs(folder)
         with files.adding(self._kept(len(self.runs), folder)):
             drawn = drawings(self)
-            save(drawn, folder, "figures")
+            figures = save(drawn, folder, "figures", png=png)
             files.write(folder, "report.html", html(self, drawn).encode(errors="replace"))
+        files.remove_others(folder / "figures", [one.name for one in figures], figure_file())
         return folder
 
     def _write_runs(self, folder: Path) -> None:

@@ -81,8 +81,8 @@ class Controller:
     """A congestion controller: it is told events, and its attributes are its limits.
 
     Counts are in segments. The events and their order are those of the trait `fullpipe_cc::Controller`,
-    which are Linux's; docs/controllers.md describes them. A class needs only the methods that it uses: those
-    that it does not have are not called, and cost nothing. The attributes may be properties.
+    which are Linux's; docs/how-to/controllers.md describes them. A class needs only the methods that it uses:
+    those that it does not have are not called, and cost nothing. The attributes may be properties.
 
     Linux's pacing rate is 2 windows a round trip while `cwnd` is below half of `ssthresh`, as it always is
     without `ssthresh`, and else 1.2 windows.

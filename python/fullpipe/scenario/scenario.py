@@ -14,6 +14,7 @@ from pathlib import Path as File
 from typing import Any, TypeAlias, Unpack
 
 import fullpipe._native as _native
+from fullpipe import shipped
 from fullpipe._native import ScenarioError
 from fullpipe.errors import mistake, renamed, stated
 from fullpipe.scenario import controllers, kinds
@@ -101,6 +102,8 @@ def from_file(
 ) -> Scenario:
     """Reads a scenario in TOML (or JSON, by its suffix). Files that it names are relative to its folder.
 
+    `path` may be the name of one of those in `scenarios`, e.g. "policer" (`shipped.find`).
+
     A controller in a Python file is a program, chosen by the scenario's author. It runs only with the consent
     of the caller: `code`. So do flows that are programs: `programs`. `queue` replaces the discipline of the
     bottleneck's queue. With `ecn`, connections negotiate ECN, whatever `hosts.ecn` says; a flow with an `ecn`
@@ -109,6 +112,7 @@ def from_file(
     Raises:
         ScenarioError: It cannot be read or is invalid; the error has file and line.
     """
+    path = shipped.find("scenario", path, shipped.SCENARIOS)
     kinds.check("scenario", File(path), ("Scenario", "Grid"), "a scenario file")
     text, pairs = _native.resolve_file(str(path))
     if queue is not None or ecn:

@@ -1,4 +1,4 @@
-//! The whole adapter of an invented QUIC stack: what to copy for a real one. docs/quic-stacks.md walks through it.
+//! The whole adapter of an invented QUIC stack: what to copy for a real one. docs/how-to/quic-stacks.md walks through it.
 //!
 //! The stack names packets by numbers, and reports losses and marks after the packets that an ACK acknowledged.
 

@@ -3,7 +3,7 @@
 //! The sender of the data is the QUIC client, so that it can send one round trip after it began to connect, as a TCP sender can.
 //!
 //! * A bulk or finite flow is one unidirectional stream. Of a bulk flow all bytes count that have arrived: nothing waits for those
-//!   before them. (noq 1.4.0 can leave a hole of a few bytes in a stream for good, after thousands of losses; see docs/quic.md.)
+//!   before them. (noq 1.4.0 can leave a hole of a few bytes in a stream for good, after thousands of losses; see docs/explanation/quic.md.)
 //! * Transfers have a stream each. What the sender writes by itself (a burst, or the first transfer, which connecting asks for) is
 //!   a unidirectional stream. What is requested is the answer on a bidirectional stream that the receiver opens; its request has
 //!   [`REQUEST_BYTES`] bytes.

@@ -6,7 +6,7 @@
 //! allocation of each of its frames, takes the sum for waste, and calls `Assembler::defragment`, which drops everything before the
 //! offset `bytes_read`. That is right for ordered reads. With unordered ones, `bytes_read` is a number of bytes and no offset: the
 //! pieces lie before it, and nobody has read them. They have been acknowledged, so that they never come again.
-//! docs/quic/noq-stream-hole.toml is the scenario.
+//! docs/explanation/quic/noq-stream-hole.toml is the scenario.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
@@ -195,6 +195,6 @@ fn noq_drops_what_arrives_in_small_frames_behind_what_was_read_without_order() {
     assert_ne!(
         missing, 0,
         "noq-proto no longer has the fault: turn this into `assert_eq!(missing, 0)`, and delete \
-         docs/quic/noq-stream-hole.toml and what docs/quic.md and src/app.rs say of it"
+         docs/explanation/quic/noq-stream-hole.toml and what docs/explanation/quic.md and src/app.rs say of it"
     );
 }

@@ -87,7 +87,7 @@ impl Compared for Cubic {
         setup.hystart_ack_delta_us = random.one_of(&[2_000, 2_000, 100, 20_000]);
         setup.fast_convergence = !random.chance(1_000) as i32;
         setup.tcp_friendliness = !random.chance(1_000) as i32;
-        // Below a half Linux may not end its loop (docs/deviations.md#cubic).
+        // Below a half Linux may not end its loop (docs/reference/deviations.md#cubic).
         setup.beta = random.one_of(&[717, 717, 512, 819, 1_000]);
         setup.bic_scale = random.one_of(&[41, 41, 1, 1_024]);
     }
@@ -162,7 +162,7 @@ impl Compared for Cubic {
 
 impl Compared for Vegas {
     const CONTROL: u32 = 3;
-    // docs/deviations.md#vegas.
+    // docs/reference/deviations.md#vegas.
     const FILLS_ITS_WINDOW: bool = true;
 
     fn draw(random: &mut Random, setup: &mut Setup) {

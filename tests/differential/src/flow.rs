@@ -463,7 +463,7 @@ fn draw_setup<C: Compared>(random: &mut Random, now_us: u64, rtt_us: u32) -> Set
         pacing_ca_ratio: random.one_of(&[120, 120, 200]),
         delivered: random.one_of(&[1, u32::MAX - 1_000]),
         lost: random.one_of(&[0, u32::MAX - 20]),
-        // Linux takes the number zero for none (docs/deviations.md#loss-based).
+        // Linux takes the number zero for none (docs/reference/deviations.md#loss-based).
         seq: random.one_of(&[1, (1 << 31) - 1_000]),
         srtt_us: rtt_us * 8,
         min_rtt_us: if rtt_us == 0 { u32::MAX } else { rtt_us },

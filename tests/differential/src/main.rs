@@ -6,7 +6,7 @@
 //! NAME is `bbr`, `bbr3` (Google's, which `GOOGLE_BBR` has to name when this is built), `cubic`, `reno`, `vegas`, `dctcp`, `sampler`
 //! (tcp_rate.c) or `filter` (win_minmax.c); all without one. `--events` is
 //! how many of each, 10^8 unless it is given; `--quick` makes 10^6. `--flow` runs one flow of that seed. Exit code 1: a
-//! difference; 2: Linux's source or a C compiler is missing, or the command is wrong. `docs/differential.md` has more.
+//! difference; 2: Linux's source or a C compiler is missing, or the command is wrong. `docs/explanation/differential.md` has more.
 
 #[cfg(linux_source)]
 mod controllers;

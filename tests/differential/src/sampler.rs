@@ -85,7 +85,7 @@ impl Flow {
     }
 
     fn step(&mut self, linux: &mut Rate) -> Event {
-        // A sample's basis of zero segments delivered is none for Linux (docs/deviations.md#delivery).
+        // A sample's basis of zero segments delivered is none for Linux (docs/reference/deviations.md#delivery).
         let may_send = self.ours.delivered() as u32 != 0;
         let out = self.out();
         match self.random.below(100) {

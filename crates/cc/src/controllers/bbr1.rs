@@ -2,7 +2,7 @@
 //! in flight, and once in ten seconds empty the queue to see the minimum RTT.
 //!
 //! Specification: Linux 6.12 `net/ipv4/tcp_bbr.c`; Cardwell et al., ACM Queue 14(5), 2016. Deviations:
-//! docs/deviations.md#bbr1.
+//! docs/reference/deviations.md#bbr1.
 //!
 //! This file has the order of events; each concept of the specification has its own file:
 //! [`params`], `mode` (the modes, and the steps between them), `full_pipe` (the plateau that ends Startup), `policer` (long-term

@@ -2,7 +2,7 @@
 //! but no more than earlier probes found safe, probe for bandwidth every two to three seconds, and every five for the RTT.
 //!
 //! Specification: [`DRAFT`]. Each comment `// draft N: Name` cites a section and a function of its pseudocode where that is
-//! implemented. How defects of the text are settled: docs/bbr3.md. Deviations: docs/deviations.md#bbr3.
+//! implemented. How defects of the text are settled: docs/explanation/bbr3.md. Deviations: docs/reference/deviations.md#bbr3.
 //!
 //! This file has the order of events; each concept of the specification has its own file:
 //! [`params`], `state` (the states, the steps between them, their gains), `max_bw` (the bandwidth filter), `full_pipe` (the
@@ -244,7 +244,7 @@ impl Bbr3 {
         if !self.congestion.loss_round_start {
             return;
         }
-        // draft 5.3.1.3: the criteria of CheckStartupHighLoss. A mark counts as a lost range (docs/bbr3.md, marks).
+        // draft 5.3.1.3: the criteria of CheckStartupHighLoss. A mark counts as a lost range (docs/explanation/bbr3.md, marks).
         let began = self.recovery_ended.or(is_recovery(self.ca_state).then_some(self.recovery_delivered));
         let in_recovery = began.is_some_and(|delivered| sample.prior_delivered >= delivered);
         let too_high = is_inflight_too_high(&self.params, sample) || self.is_mark_in_round;
@@ -365,7 +365,7 @@ impl Bbr3 {
     fn is_time_to_go_down(&mut self, ack: &Ack, sample: &Sample) -> bool {
         // draft 5.3.3.9: IsTimeToGoDown, IsTimeToGoDown.full_bw
         // The flight that the ACK found, and whether another segment fits: what is left after it, and the part of a segment that
-        // does not fit, never reach a bound that caps the window (docs/bbr3.md, defect 16).
+        // does not fit, never reach a bound that caps the window (docs/explanation/bbr3.md, defect 16).
         let reached = self.bytes(ack.prior_in_flight) + self.smss() > self.probe.inflight_longterm;
         if self.probe.prev_probe_too_high && reached {
             self.probe.prev_probe_precautionary = true;
@@ -485,7 +485,7 @@ impl Bbr3 {
     fn save_state_upon_loss(&mut self) {
         // draft 5.5.11.1: SaveStateUponLoss, SaveStateUponLoss.{undo_state, undo_bw_shortterm}
         // draft 5.5.11.1: SaveStateUponLoss.{undo_inflight_shortterm, undo_inflight_longterm}
-        // Once an episode (docs/bbr3.md, defect 10).
+        // Once an episode (docs/explanation/bbr3.md, defect 10).
         if self.undo.episode == Episode::Present {
             return;
         }

@@ -1,6 +1,6 @@
 //! BBR version 3 as Google's kernel has it, exact to its integers: `bbr3:profile=linux`. The IETF's draft is [`crate::controllers::bbr3`].
 //!
-//! Specification: [`SOURCE`]. How the two differ: docs/bbr3.md, "Google's kernel". Deviations: docs/deviations.md#bbr3.
+//! Specification: [`SOURCE`]. How the two differ: docs/explanation/bbr3.md, "Google's kernel". Deviations: docs/reference/deviations.md#bbr3.
 //!
 //! This file has the order of events; each concept has its own file: [`params`], `max_bw` (the bandwidth filter), `full_pipe` (the
 //! plateau), `signals` (the last round trip, and the lower bounds), `ecn` (the share of marks), `probe` (the upper bound, and when to

@@ -2,7 +2,7 @@
 //! [`cubic9438`](crate::controllers::cubic9438) are its increase algorithms.
 //!
 //! Specification: RFC 9002 section 7 and appendix B, and RFC 9406 for slow start ([`HyStartPlusPlus`]). Each comment
-//! `// RFC 9002 7.3.2` cites a section where it is implemented. Deviations: docs/deviations.md#newreno.
+//! `// RFC 9002 7.3.2` cites a section where it is implemented. Deviations: docs/reference/deviations.md#newreno.
 //!
 //! The interface counts units, which become bytes where events come in; the window becomes whole units where limits go out.
 //!

@@ -5,7 +5,7 @@
 //! sections 2.1 (the rate update) and 2.2 (competing with schemes that fill buffers). Where sources differ, the paper
 //! decides, but for three rules whose parameters restore it: `turn_resets`, `empty_segments` and `overshoot_waits`. Where it is
 //! silent, the authors' code does (`venkatarun95/genericCC`, `markoviancc.cc` and `rtt-window.cc`), and then Facebook's
-//! (`facebook/mvfst`, `quic/congestion_control/Copa.cpp`). Deviations: docs/deviations.md#copa.
+//! (`facebook/mvfst`, `quic/congestion_control/Copa.cpp`). Deviations: docs/reference/deviations.md#copa.
 //!
 //! An ACK with an RTT updates, in this order: the RTT filters (`Delays`), the mode, the velocity if a round ended
 //! (`Velocity`), the window by one comparison of rates, the pacing rate.

@@ -1,7 +1,7 @@
 //! CUBIC: after a loss, grow along a cubic curve of time that flattens where the loss was.
 //!
 //! Specification: Linux 6.12 `net/ipv4/tcp_cubic.c` (RFC 9438 in substance). Slow start ends by HyStart
-//! ([`hystart`]) or loss. Deviations: docs/deviations.md#cubic.
+//! ([`hystart`]) or loss. Deviations: docs/reference/deviations.md#cubic.
 //!
 //! Integer arithmetic and wrapping are the kernel's: the curve is evaluated at most once a jiffy, in 1/1,024 s.
 

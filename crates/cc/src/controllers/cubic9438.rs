@@ -2,7 +2,7 @@
 //!
 //! Specification: RFC 9438 sections 4 and 5; each comment `// RFC 9438 4.2` cites a section where it is implemented.
 //! [`byte_window`](crate::controllers::byte_window) has the window, its recovery periods and slow start, which is HyStart++ (RFC 9438 4.10).
-//! Linux's CUBIC, which differs in many details, is [`cubic`](crate::controllers::cubic). Deviations: docs/deviations.md#cubic9438.
+//! Linux's CUBIC, which differs in many details, is [`cubic`](crate::controllers::cubic). Deviations: docs/reference/deviations.md#cubic9438.
 //!
 //! **Arithmetic**: integers of 64 bits. Time on the curve is in ticks of 1/8,192 s, and at most [`MOST_TICKS`] of them (256 s)
 //! before and after the plateau. K is a cube root that is exact to a tick; [`cube_root`] rounds down, and never by more than one.

@@ -1,7 +1,7 @@
 //! DCTCP: gives up as much of its window as segments are marked; grows as Reno does.
 //!
 //! Specification: Linux 6.12 `net/ipv4/tcp_dctcp.c`; RFC 8257; Alizadeh et al., "Data Center TCP (DCTCP)", SIGCOMM 2010.
-//! Deviations: docs/deviations.md#dctcp.
+//! Deviations: docs/reference/deviations.md#dctcp.
 //!
 //! Its receiver tells the sender of every segment whether it was marked; the transport does that
 //! ([`Params::ecn`](crate::Params::ecn)). Once a round, the share of marked segments moves `alpha`, and the first mark in a

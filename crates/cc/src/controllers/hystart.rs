@@ -1,7 +1,7 @@
 //! HyStart: ends slow start when the round's ACKs, or its RTTs, show that the pipe is full.
 //!
 //! Specification: Linux 6.12 `net/ipv4/tcp_cubic.c` (`hystart_update`), which differs from RFC 9406 (HyStart++): it never
-//! returns to slow start. Deviations: docs/deviations.md#cubic.
+//! returns to slow start. Deviations: docs/reference/deviations.md#cubic.
 
 use crate::controller::Config;
 use crate::controllers::segment_window::{Pacing, Sampled};

@@ -2,7 +2,7 @@
 //!
 //! Specification: RFC 9406. Unlike the HyStart of Linux's CUBIC ([`hystart`](crate::controllers::hystart)) it does not end slow start at
 //! the first sign: in conservative slow start (CSS) the window goes on to grow at a quarter of the pace, and if the RTT falls
-//! again, slow start resumes. Deviations: docs/deviations.md#hystart.
+//! again, slow start resumes. Deviations: docs/reference/deviations.md#hystart.
 
 /// RTTs of a round before its minimum counts.
 const N_RTT_SAMPLE: u32 = 8;

@@ -2,7 +2,7 @@
 //!
 //! Specification: RFC 9002 section 7 and appendix B. [`byte_window`](crate::controllers::byte_window) has the window, its recovery periods
 //! and slow start; here is what RFC 9002 adds in congestion avoidance and takes away on loss. Deviations:
-//! docs/deviations.md#newreno.
+//! docs/reference/deviations.md#newreno.
 
 use crate::controller::{Config, Connection};
 use crate::controllers::byte_window::{Acknowledged, ByteWindow, Bytewise, Cause, CoreParams, Increase};

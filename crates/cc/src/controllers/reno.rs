@@ -1,7 +1,7 @@
 //! Reno: doubles each round until loss; then grows one segment a round, and halves on loss.
 //!
 //! Specification: RFC 5681 section 3.1-3.2, as Linux 6.12 `net/ipv4/tcp_cong.c` implements it. Deviations:
-//! docs/deviations.md#loss-based.
+//! docs/reference/deviations.md#loss-based.
 
 use crate::controller::{CaState, CeMarks, Config, Connection, Limits};
 use crate::controllers::segment_window::{Acked, Algorithm, Clocks, CoreParams, LossBased, Sampled, Window};

@@ -2,7 +2,7 @@
 //! parameter.
 //!
 //! Specification: Linux 6.12 `net/ipv4/tcp_input.c`, `tcp_cong.c`, `tcp_output.c`, `include/net/tcp.h`; PRR is RFC 6937
-//! as there. Deviations: docs/deviations.md#loss-based.
+//! as there. Deviations: docs/reference/deviations.md#loss-based.
 //!
 //! [`LossBased`] turns the events into the calls that Linux makes to an algorithm ([`Algorithm`]), and keeps the window
 //! ([`Window`]) through recovery, timeouts, undo, idleness and marks. [`LossBased::with_algorithm`] takes

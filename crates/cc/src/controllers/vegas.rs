@@ -1,7 +1,7 @@
 //! Vegas: keeps two to four segments in the queue, estimated by how far the round's RTT is above the smallest ever.
 //!
 //! Specification: Linux 6.12 `net/ipv4/tcp_vegas.c`, after Brakmo and Peterson, "TCP Vegas: End to End Congestion
-//! Avoidance on a Global Internet", IEEE JSAC 13(8), 1995. Deviations: docs/deviations.md#vegas.
+//! Avoidance on a Global Internet", IEEE JSAC 13(8), 1995. Deviations: docs/reference/deviations.md#vegas.
 //!
 //! Once a round trip, with the least RTT of the round and the least of all (`baseRTT`): the window minus what the path
 //! alone would hold at this rate, `cwnd (rtt - baseRTT) / baseRTT`, is what waits in the queue. Below `alpha` the window

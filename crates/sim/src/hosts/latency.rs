@@ -7,7 +7,7 @@ pub(crate) type Quantiles = [(u32, u32); 14];
 
 /// From the time at which a packet is due until the host that it is for begins to handle it, where a packet reached one of the
 /// two hosts less than 30 us before: 17 975 acknowledgements, from `net_dev_start_xmit` at one host to `netif_receive_skb` at
-/// the other, less the delay of the path (bench/host_latency.py, docs/hosts.md#how-long-a-host-takes-to-begin).
+/// the other, less the delay of the path (bench/host_latency.py, docs/explanation/hosts.md#how-long-a-host-takes-to-begin).
 const AWAKE: Quantiles = [
     (0, 3),
     (1_000, 6),
@@ -91,7 +91,7 @@ pub(crate) fn arrival(silence: Option<Duration>) -> &'static Quantiles {
 }
 
 /// From the time for which the pacing timer is set (`tcp_pace_kick`) until it fires: between `hrtimer_start` and
-/// `hrtimer_expire_entry`, 25 724 times; measured in earlier runs (docs/hosts.md).
+/// `hrtimer_expire_entry`, 25 724 times; measured in earlier runs (docs/explanation/hosts.md).
 pub(crate) const TIMER: Quantiles = [
     (0, 5),
     (1_000, 9),

@@ -1,5 +1,5 @@
 //! Hosts that take time, as Linux's do (`[hosts] model = "linux"`): what arrives waits until the host handles it, and timers fire
-//! late. Ideal hosts have none of this. docs/hosts.md has the sources and the measurements.
+//! late. Ideal hosts have none of this. docs/explanation/hosts.md has the sources and the measurements.
 //!
 //! * `arrivals.rs`: packets that arrive wait for an interrupt, and are handled together;
 //! * `latency.rs`: how long a host takes to begin, as measured.

@@ -235,7 +235,7 @@ export default function Gallery() {
               </div>
             </details>
             <Show when={claim().numbers.some(({ kernel }) => kernel !== null)}>
-              <p class="quiet">Linux: real TCP over an emulated path{claim().kernel === null ? "; from docs/claims.md" : `, ${claim().kernel ?? ""}`}.</p>
+              <p class="quiet">Linux: real TCP over an emulated path{claim().kernel === null ? "; from docs/reference/claims.md" : `, ${claim().kernel ?? ""}`}.</p>
             </Show>
             <Show when={edited()}><p class="quiet">The scenario is changed: the paper and Linux had the original.</p></Show>
           </div>

@@ -75,7 +75,7 @@ def read(path: File) -> Paths:
     if not text.strip():
         raise mistake("from", file, f"{expected}; it is empty", "check the command that wrote it")
     raise mistake(
-        "from", file, expected, "docs/advisor.md describes them; without one, give --rate and --rtt"
+        "from", file, expected, "docs/how-to/advisor.md describes them; without one, give --rate and --rtt"
     )
 
 

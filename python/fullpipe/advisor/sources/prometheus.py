@@ -135,7 +135,7 @@ def read(text: str, file: str) -> Paths:
     some = [_path(name, found) for name, found in paths.items() if any(found.values.values())]
     if not some:
         names = "metrics whose names say a rate or a round-trip time, e.g. path_rtt_seconds"
-        fix = "docs/advisor.md lists them"
+        fix = "docs/how-to/advisor.md lists them"
         if left_out == [""]:
             names += "; its series have no names, which functions such as min_over_time drop"
             fix = "query the metrics themselves, or add `__name__` with label_replace"

@@ -96,7 +96,7 @@ def read(text: str, file: str) -> list[Path]:
     if not paths:
         what = "a row with a new connection, a response of 100 KB, rtt or downlink"
         raise mistake(
-            "from", file, f"{what}; there is none in {counted(silent, 'row')}", "see docs/advisor.md"
+            "from", file, f"{what}; there is none in {counted(silent, 'row')}", "see docs/how-to/advisor.md"
         )
     return [_path(name, own, silent) for name, own in paths.items()]
 

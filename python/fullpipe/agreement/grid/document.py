@@ -40,7 +40,7 @@ from pathlib import Path
 from typing import Any
 
 import fullpipe._native as _native
-from fullpipe import files
+from fullpipe import files, shipped
 from fullpipe._native import ScenarioError
 from fullpipe.errors import mistake, placed, renamed
 from fullpipe.runs.limits import MOST_CELLS
@@ -69,7 +69,6 @@ SHORT = {
 }
 # Keys of a scenario document, except `compare`, which would make several scenarios of one cell.
 _LONG = ("path", "hosts", "flows", "record", "seed")
-_FOLDER = Path("scenarios") / "grids"
 
 
 @dataclass(frozen=True)
@@ -128,7 +127,7 @@ _LONGEST_NAME = 200
 
 
 def load(named: str, *, quick: bool = False, hosts: str | None = None) -> Grid:
-    """Reads a grid: a path, or the name of one in `scenarios/grids` here or in a folder above.
+    """Reads a grid: a path, or the name of one in `scenarios/grids` (`shipped.find`).
 
     `hosts` is the model of the hosts in worlds without real ones, whatever the cells say.
 
@@ -136,7 +135,7 @@ def load(named: str, *, quick: bool = False, hosts: str | None = None) -> Grid:
         ScenarioError: It cannot be read or is invalid; the error has file and line.
     """
     _check_hosts(hosts)
-    path = _find(named)
+    path = shipped.find("grid", named, shipped.GRIDS)
     text, document = _native.read_document(str(path), "grid", "a grid file in TOML")
     try:
         return _loaded(path, json.loads(document), quick=quick, hosts=hosts)
@@ -202,24 +201,6 @@ def _check_hosts(hosts: str | None) -> None:
     known = [one["const"] for one in json.loads(_native.schema())["$defs"]["HostModel"]["oneOf"]]
     if hosts is not None and hosts not in known:
         raise mistake("hosts", hosts, f"one of {', '.join(known)}", "write one of these")
-
-
-def _find(named: str) -> Path:
-    given = Path(named)
-    if given.suffix or len(given.parts) > 1:
-        return given
-    here = Path.cwd()
-    for folder in (here, *here.parents):
-        if (path := folder / _FOLDER / f"{named}.toml").is_file():
-            return path
-    there = sorted(
-        path.stem for folder in (here, *here.parents) for path in (folder / _FOLDER).glob("*.toml")
-    )
-    if not there:
-        expected = f"a path, because there is no folder {_FOLDER} here or above"
-        raise mistake("grid", named, expected, f"give the path of {named}.toml")
-    expected = f"one of {', '.join(there)}, or a path"
-    raise mistake("grid", named, expected, "name a grid, or give the path of its file")
 
 
 def _combinations(where: str, table: Any, defaults: Mapping[str, Any], most: int) -> list[_Said]:

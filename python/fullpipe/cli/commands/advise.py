@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fullpipe.advisor import goals
 from fullpipe.cli import options as shared
 from fullpipe.cli.options import (
     AsJson,
@@ -57,8 +58,8 @@ def advise(
         str | None,
         typer.Option(
             "--for",
-            help="What counts: throughput, delay, balance or neighbours.",
-            show_default="balance; throughput with --flow-size",
+            help=shared.GOAL_HELP,
+            show_default=f"{goals.DEFAULT}; {goals.DEFAULT_SIZED} with --flow-size",
         ),
     ] = None,
     candidates: Candidates = None,

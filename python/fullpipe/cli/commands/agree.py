@@ -88,7 +88,7 @@ def agree(
         str | None,
         typer.Option(
             metavar="ideal|linux",
-            help="Model of the hosts in worlds without real ones, for a grid; see docs/hosts.md.",
+            help="Model of the hosts in worlds without real ones, for a grid; see docs/explanation/hosts.md.",
             show_default="as the cells say",
         ),
     ] = None,

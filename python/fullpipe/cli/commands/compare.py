@@ -14,11 +14,13 @@ from fullpipe.cli.options import (
     Ecn,
     LogLimit,
     Pcap,
+    Png,
     Qlog,
     Snaplen,
     check_link,
     complete_controllers,
     console,
+    draw_soon,
     folder_for,
     note_unused,
     path_options,
@@ -86,6 +88,7 @@ def compare(
     pcap: Pcap = None,
     snaplen: Snaplen = SNAPLEN,
     log_limit: LogLimit = LIMIT,
+    png: Png = False,
     as_json: AsJson = False,
 ) -> None:
     """Compare controllers, each alone on the path; print a table and write a report."""
@@ -104,6 +107,7 @@ def compare(
     path = path | {"duration": duration, "flows": flows, "ecn": ecn}
     if folder is not None:
         refuse_others(folder.path, SCENARIO, lambda: scenario.comparison(compared, **path).named)
+    draw_soon(folder, world)
     with watching() as watch:
         results = api.compare(
             compared,
@@ -122,11 +126,11 @@ def compare(
         )
     note_unused(world, seeds=seeds is not None, repetitions=repetitions is not None)
     if as_json:
-        print_json(results, folder)
+        print_json(results, folder, png=png)
         return
     _show_comparison(results)
     tell_logs(results)
-    write(results, folder)
+    write(results, folder, png=png)
 
 
 def _show_comparison(results: "Results") -> None:

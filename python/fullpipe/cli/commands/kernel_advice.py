@@ -39,8 +39,8 @@ def advice(
 
     Every path is answered by simulation; then all candidates run in the kernel world, in the same scenarios,
     three to eight times. On 90 % of the paths, the advised one must score within 2 % of the best.
-    docs/advisor/kernel.md has the criterion and a result. The 36 paths take an hour on an idle machine; an
-    interrupted command resumes. Exit code 1: the target is not met.
+    docs/explanation/advisor-kernel.md has the criterion and a result. The 36 paths take an hour on an idle
+    machine; an interrupted command resumes. Exit code 1: the target is not met.
     """
     from fullpipe import files
     from fullpipe.advisor import kernel_check, kernel_lines

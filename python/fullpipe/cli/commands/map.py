@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from fullpipe.advisor import goals
 from fullpipe.cli.options import (
     SEEDS_HELP,
     Candidates,
@@ -35,7 +36,7 @@ def map_(
         str | None, typer.Option(help="The flows are as large as this.", show_default="long flows")
     ] = None,
     pacing: Pacing = True,
-    goal: Goal = "balance",
+    goal: Goal = goals.DEFAULT,
     candidates: Candidates = None,
     steps: Annotated[int, typer.Option(help="Values on each axis, evenly on a logarithmic scale.")] = 12,
     seeds: Annotated[int, typer.Option(help=SEEDS_HELP)] = 3,

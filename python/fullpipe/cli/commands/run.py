@@ -11,6 +11,7 @@ from fullpipe.cli.options import (
     Ecn,
     LogLimit,
     Pcap,
+    Png,
     Qlog,
     Repetitions,
     Scenario,
@@ -19,6 +20,7 @@ from fullpipe.cli.options import (
     World,
     complete_queues,
     console,
+    draw_soon,
     folder_for,
     note_unused,
     plain,
@@ -72,6 +74,7 @@ def run(
     pcap: Pcap = None,
     snaplen: Snaplen = SNAPLEN,
     log_limit: LogLimit = LIMIT,
+    png: Png = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a scenario and print a table of its flows and queues; with several seeds, means and intervals."""
@@ -83,6 +86,7 @@ def run(
     folder = folder_for(out, plain(loaded.document.get("name") or scenario.stem), wanted=not as_json)
     if folder is not None:
         refuse_others(folder.path, SCENARIO, lambda: loaded.named)
+    draw_soon(folder, world)
     with watching() as watch:
         results = api.run(
             loaded,
@@ -101,7 +105,7 @@ def run(
         )
     note_unused(world, seeds=seeds != 1, repetitions=repetitions != 1)
     if as_json:
-        print_json(results, folder)
+        print_json(results, folder, png=png)
         return
     screen = console()
     several = any(len(group.runs) > 1 for group in results.groups)
@@ -112,4 +116,4 @@ def run(
     print_notes(tables.comparison_notes(results) if several else tables.run_notes(results))
     print_agreement(results)
     tell_logs(results)
-    write(results, folder)
+    write(results, folder, png=png)

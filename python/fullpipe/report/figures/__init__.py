@@ -1,18 +1,21 @@
-"""Figures: one grammar (Vega-Lite through altair) for notebooks, reports and files."""
+"""Figures: one grammar (Vega-Lite) for notebooks, reports and files."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import altair as alt
+from typing import TYPE_CHECKING
 
 from fullpipe import files
 from fullpipe.errors import mistake
 from fullpipe.measures.run import Runs
 from fullpipe.report.figures import inflight, rtt, summary, throughput
-from fullpipe.report.figures.svg import picture
+from fullpipe.report.figures.svg import Renderer
 from fullpipe.report.figures.svg import png as as_png
+from fullpipe.report.figures.vega import Spec
+
+if TYPE_CHECKING:
+    from fullpipe.report.figures.offline import OfflineConcatChart
 
 # Pixels per unit in PNG files.
 _PNG_SCALE = 2
@@ -24,7 +27,7 @@ class Figure:
 
     name: str
     look_at: Callable[[Runs], str]
-    draw: Callable[[Runs], alt.ConcatChart]
+    draw: Callable[[Runs], Spec]
     over_time: bool = True
     # Whether it adds something to the other figures.
     worth_drawing: Callable[[Runs], bool] = lambda _results: True
@@ -51,11 +54,19 @@ FIGURES = (
 BY_NAME = {figure.name: figure for figure in FIGURES}
 
 
-def draw(results: Runs, name: str) -> alt.ConcatChart:
-    """The figure with that name."""
+def figure_file() -> re.Pattern[str]:
+    """The name of any file that `save` writes."""
+    return re.compile(rf"({'|'.join(BY_NAME)})\.(svg|png)")
+
+
+def draw(results: Runs, name: str) -> "OfflineConcatChart":
+    """The figure with that name, for a notebook."""
     if name not in BY_NAME:
         raise mistake("plot", name, f"one of {', '.join(BY_NAME)}", "name one of these")
-    return BY_NAME[name].draw(results)
+    from fullpipe.report.figures.offline import OfflineConcatChart
+
+    chart: OfflineConcatChart = OfflineConcatChart.from_dict(BY_NAME[name].draw(results))
+    return chart
 
 
 def drawable(results: Runs) -> list[Figure]:
@@ -73,22 +84,28 @@ class Drawing:
     """A drawn figure: as Vega-Lite and as SVG, and what to look for in it."""
 
     figure: Figure
-    spec: dict[str, Any]
+    spec: Spec
     svg: str
     caption: str
 
 
 def drawings(results: Runs) -> list[Drawing]:
-    """Every figure that can be drawn."""
-    specs = [(figure, figure.draw(results).to_dict()) for figure in drawable(results)]
-    return [Drawing(figure, spec, picture(spec), figure.look_at(results)) for figure, spec in specs]
+    """Every figure that can be drawn. Each is rendered while the next is prepared."""
+    drawn = []
+    with Renderer() as renderer:
+        for figure in drawable(results):
+            spec = figure.draw(results)
+            drawn.append((figure, spec, renderer.picture(spec)))
+        return [Drawing(figure, spec, svg.result(), figure.look_at(results)) for figure, spec, svg in drawn]
 
 
-def save(drawn: Sequence[Drawing], folder: Path, subfolder: str = "") -> list[Path]:
-    """Writes figures as SVG and PNG below a folder, and returns their paths."""
+def save(drawn: Sequence[Drawing], folder: Path, subfolder: str = "", *, png: bool = False) -> list[Path]:
+    """Writes figures as SVG, and as PNG if asked, below a folder, and returns their paths."""
     written = []
     for drawing in drawn:
-        png = as_png(drawing.svg, scale=_PNG_SCALE)
-        for suffix, data in ((".svg", drawing.svg.encode()), (".png", png)):
+        formats = {".svg": drawing.svg.encode()}
+        if png:
+            formats[".png"] = as_png(drawing.svg, scale=_PNG_SCALE)
+        for suffix, data in formats.items():
             written.append(files.write(folder, f"{subfolder}/{drawing.figure.name}{suffix}", data))
     return written

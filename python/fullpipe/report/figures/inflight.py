@@ -1,7 +1,5 @@
 """Segments in flight over time against the full pipe, over the whole run and close up at its start."""
 
-import altair as alt
-
 from fullpipe.measures.run import Runs
 from fullpipe.report.figures.over_time import OverTime, draw
 from fullpipe.report.figures.prepare import (
@@ -12,6 +10,7 @@ from fullpipe.report.figures.prepare import (
     panels,
     several_flows,
 )
+from fullpipe.report.figures.vega import Spec
 
 _OF_THE_SUM = "The dashed line, where the pipe is full, is for the sum of all flows on the path"
 
@@ -51,7 +50,7 @@ _STARTUP_RTTS = 40
 _SMALL_PART = 0.5
 
 
-def figure(results: Runs) -> alt.ConcatChart:
+def figure(results: Runs) -> Spec:
     """Draws the whole run."""
     return draw(
         results,
@@ -67,7 +66,7 @@ def figure(results: Runs) -> alt.ConcatChart:
     )
 
 
-def startup_figure(results: Runs) -> alt.ConcatChart:
+def startup_figure(results: Runs) -> Spec:
     """Draws the first round trips."""
     return draw(
         results,

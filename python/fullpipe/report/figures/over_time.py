@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe.measures.run import Runs
 from fullpipe.report.figures import theme
-from fullpipe.report.figures.offline import OfflineConcatChart
 from fullpipe.report.figures.prepare import Panel, bands, flow_colours, line, panels, records
+from fullpipe.report.figures.vega import Spec, channel, concat, layer
 from fullpipe.scenario.path_facts import Steps
 
 # If bands are narrower than this, their boundaries would hide them.
@@ -33,7 +33,7 @@ class OverTime:
     end_s: Callable[[Panel], float] | None = None
 
 
-def draw(results: Runs, what: OverTime) -> alt.ConcatChart:
+def draw(results: Runs, what: OverTime) -> Spec:
     """Draws it."""
     shown = panels(results)
     flows = flow_colours(shown)
@@ -49,26 +49,18 @@ def draw(results: Runs, what: OverTime) -> alt.ConcatChart:
         view.chart((bottom, top), phases, drawn, i, last_row=i >= len(views) - columns)
         for i, view in enumerate(views)
     ]
-    chart: alt.ConcatChart = (
-        OfflineConcatChart(concat=charts, columns=columns, spacing={"row": 16, "column": 24})
-        .resolve_scale(fill="shared")
-        .properties(
-            title=alt.TitleParams(what.title, subtitle=_subtitle(what, views, several=several)),
-            params=[_zoom(len(charts))],
-        )
-        .configure(**theme.config())
-    )
-    return chart
+    title = {"text": what.title, "subtitle": _subtitle(what, views, several=several)}
+    return concat(charts, columns, {"row": 16, "column": 24}, "fill", title, params=[_zoom(len(charts))])
 
 
-def _zoom(panels: int) -> alt.TopLevelParameter:
+def _zoom(panels: int) -> Spec:
     """In an interactive figure: drag to move, shift and wheel to zoom, in all panels at once."""
-    return alt.TopLevelParameter(  # type: ignore[no-untyped-call]
-        name="zoom",
-        bind="scales",
-        select=alt.IntervalSelectionConfig(type="interval", encodings=["x"], zoom="wheel![event.shiftKey]"),
-        views=[_panel_name(number) for number in range(panels)],
-    )
+    return {
+        "name": "zoom",
+        "bind": "scales",
+        "select": {"type": "interval", "encodings": ["x"], "zoom": "wheel![event.shiftKey]"},
+        "views": [_panel_name(number) for number in range(panels)],
+    }
 
 
 def _panel_name(number: int) -> str:
@@ -115,46 +107,39 @@ class _View:
 
     def chart(
         self, domain: tuple[float, float], phases: list[str], drawn: list[str], number: int, last_row: bool
-    ) -> alt.LayerChart:
+    ) -> Spec:
         """The panel: bands, reference, companion, line."""
-        x = alt.X(
-            "time_s:Q",
-            title="time, s" if last_row else None,
-            scale=alt.Scale(domain=[0, self.end_s], nice=False),
-        )
-        y = alt.Y("value:Q", title=self.what.axis, scale=alt.Scale(domain=list(domain), nice=False))
-        layers: list[alt.Chart] = []
+        at = {
+            "x": channel(
+                "time_s:Q",
+                title="time, s" if last_row else None,
+                scale={"domain": [0, self.end_s], "nice": False},
+            ),
+            "y": channel("value:Q", title=self.what.axis, scale={"domain": list(domain), "nice": False}),
+        }
+        layers: list[Spec] = []
         if self.bands.height:
             layers += [self._band_layer(phases), self._boundary_layer()]
-        layers += self._reference_layers(x, y)
+        layers += self._reference_layers(at)
         if self.companion is not None:
-            layers.append(_line(self.companion, theme.QUIET, 1, 0.8).encode(x=x, y=y))
+            layers.append(_line(self.companion, at, theme.QUIET, 1, 0.8))
         many = len(self.panel.flow_labels) > 1
-        main = _line(self.line, self.panel.row.colour, 1.1 if many else 1.6, 0.75 if many else 1).encode(
-            x=x,
-            y=y,
-            detail="flow:N",
-            tooltip=[
-                alt.Tooltip("flow:N"),
-                alt.Tooltip("time_s:Q", format=".3f", title="time, s"),
-                alt.Tooltip("value:Q", format=",.2f", title=self.what.axis),
+        main = {
+            **at,
+            "detail": channel("flow:N"),
+            "tooltip": [
+                channel("flow:N"),
+                channel("time_s:Q", format=".3f", title="time, s"),
+                channel("value:Q", format=",.2f", title=self.what.axis),
             ],
-        )
+        }
         if self.told_apart:
-            main = main.encode(color=self._flow_colour(drawn))
-        layers.append(main.properties(name=_panel_name(number)))
-        title = alt.TitleParams(
-            self.panel.title,
-            color=self.panel.row.colour,
-            fontSize=12,
-            fontWeight=600,
-            offset=5,
-            anchor="start",
-        )
-        chart: alt.LayerChart = alt.LayerChart(layer=layers).properties(
-            width=self.width, height=150, title=title
-        )
-        return chart
+            main["color"] = self._flow_colour(drawn)
+        colour, width, opacity = self.panel.row.colour, 1.1 if many else 1.6, 0.75 if many else 1
+        layers.append({**_line(self.line, main, colour, width, opacity), "name": _panel_name(number)})
+        title = {"text": self.panel.title, "color": colour, "fontSize": 12, "fontWeight": 600}
+        title |= {"offset": 5, "anchor": "start"}
+        return {"layer": layers, "width": self.width, "height": 150, "title": title}
 
     @property
     def told_apart(self) -> bool:
@@ -167,76 +152,65 @@ class _View:
         """The flows that have a line: before its end, some may not have started."""
         return set(self.line.drop_nulls("value")["flow"])
 
-    def _flow_colour(self, drawn: list[str]) -> alt.Color:
+    def _flow_colour(self, drawn: list[str]) -> Spec:
         """One colour for each flow, in a legend of those with a line, which all panels share."""
-        scale = alt.Scale(domain=list(self.flows), range=list(self.flows.values()))
-        legend = alt.Legend(
-            orient="bottom",
-            title="Flow",
-            values=drawn,
-            direction="horizontal",
-            columns=8,
-            symbolType="stroke",
-            symbolStrokeWidth=2,
-        )
-        return alt.Color("flow:N", scale=scale, legend=legend)
+        legend = {
+            "title": "Flow",
+            "values": drawn,
+            "columns": 8,
+            "symbolType": "stroke",
+            "symbolStrokeWidth": 2,
+        }
+        return channel("flow:N", scale=_scale(self.flows), legend={**_LEGEND, **legend})
 
-    def _band_layer(self, phases: list[str]) -> alt.Chart:
+    def _band_layer(self, phases: list[str]) -> Spec:
         """Phases as bands, with the names that readers know."""
         titled = self.bands.with_columns(
             pl.col("phase").replace_strict(
                 {name: theme.PHASE[name][0] for name in self.phases}, return_dtype=pl.String
             )
         )
-        legend = alt.Legend(
-            orient="bottom",
-            title="Phase",
-            direction="horizontal",
-            columns=10,
-            offset=8,
-            symbolStrokeColor=theme.QUIET,
-            symbolStrokeWidth=0.8,
-        )
-        titled_colours = dict(theme.PHASE[name] for name in phases)
-        colours = alt.Scale(domain=list(titled_colours), range=list(titled_colours.values()))
-        layer: alt.Chart = (
-            alt.Chart(alt.InlineData(values=records(titled)))
-            .mark_rect(opacity=theme.PHASE_OPACITY, clip=True)
-            .encode(
-                x=alt.X("start_s:Q"),
-                x2="end_s:Q",
-                fill=alt.Fill("phase:N", scale=colours, legend=legend),
-                tooltip=[
-                    "phase:N",
-                    alt.Tooltip("start_s:Q", format=".3f"),
-                    alt.Tooltip("end_s:Q", format=".3f"),
-                ],
-            )
-        )
-        return layer
+        legend = {
+            "title": "Phase",
+            "columns": 10,
+            "offset": 8,
+            "symbolStrokeColor": theme.QUIET,
+            "symbolStrokeWidth": 0.8,
+        }
+        colours = _scale(dict(theme.PHASE[name] for name in phases))
+        encoding = {
+            "x": channel("start_s:Q"),
+            "x2": channel("end_s"),
+            "fill": channel("phase:N", scale=colours, legend={**_LEGEND, **legend}),
+            "tooltip": [
+                channel("phase:N"),
+                channel("start_s:Q", format=".3f"),
+                channel("end_s:Q", format=".3f"),
+            ],
+        }
+        return layer("rect", encoding, records(titled), opacity=theme.PHASE_OPACITY, clip=True)
 
-    def _boundary_layer(self) -> alt.Chart:
+    def _boundary_layer(self) -> Spec:
         """Where one phase ends and the next begins, even between bands of the same colour."""
         wide = (pl.col("end_s") - pl.col("start_s")) / self.end_s * self.width >= _WIDE_BAND_PX
-        begins = self.bands.filter(wide & wide.shift(1)).select("start_s")
-        layer: alt.Chart = (
-            alt.Chart(alt.InlineData(values=records(begins)))
-            .mark_rule(color=theme.QUIET, strokeWidth=0.6, opacity=0.7, clip=True)
-            .encode(x=alt.X("start_s:Q"))
-        )
-        return layer
+        begins = records(self.bands.filter(wide & wide.shift(1)).select("start_s"))
+        style: Spec = {"color": theme.QUIET, "strokeWidth": 0.6, "opacity": 0.7, "clip": True}
+        return layer("rule", {"x": channel("start_s:Q")}, begins, **style)
 
-    def _reference_layers(self, x: alt.X, y: alt.Y) -> list[alt.Chart]:
+    def _reference_layers(self, at: Spec) -> list[Spec]:
         if not self.steps:
             return []
         points = [{"time_s": time_s, "value": value} for time_s, value in self.steps]
         points.append({"time_s": self.end_s, "value": self.steps[-1][1]})
-        rule = (
-            alt.Chart(alt.InlineData(values=points))
-            .mark_line(interpolate="step-after", color=theme.INK, strokeWidth=1, strokeDash=[4, 3], clip=True)
-            .encode(x=x, y=y)
-        )
-        return [rule]
+        style: Spec = {"color": theme.INK, "strokeWidth": 1, "strokeDash": [4, 3], "clip": True}
+        return [layer("line", at, points, interpolate="step-after", **style)]
+
+
+_LEGEND = {"orient": "bottom", "direction": "horizontal"}
+
+
+def _scale(colours: dict[str, str]) -> Spec:
+    return {"domain": list(colours), "range": list(colours.values())}
 
 
 def _subtitle(what: OverTime, views: "list[_View]", *, several: bool) -> str:
@@ -253,8 +227,6 @@ def _short(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def _line(frame: pl.DataFrame, colour: str, width: float, opacity: float) -> alt.Chart:
-    chart: alt.Chart = alt.Chart(alt.InlineData(values=records(frame))).mark_line(
-        color=colour, strokeWidth=width, opacity=opacity, clip=True, strokeJoin="round"
-    )
-    return chart
+def _line(frame: pl.DataFrame, encoding: Spec, colour: str, width: float, opacity: float) -> Spec:
+    style: dict[str, Any] = {"color": colour, "strokeWidth": width, "opacity": opacity}
+    return layer("line", encoding, records(frame), **style, clip=True, strokeJoin="round")

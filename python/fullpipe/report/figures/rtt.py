@@ -1,10 +1,9 @@
 """Smoothed round-trip time over time against that of the empty path."""
 
-import altair as alt
-
 from fullpipe.measures.run import Runs
 from fullpipe.report.figures.over_time import OverTime, draw
 from fullpipe.report.figures.prepare import base_rtt_ms
+from fullpipe.report.figures.vega import Spec
 
 LOOK_AT = (
     "Look for the distance to the dashed line, which is queue: time that every packet of every flow on this "
@@ -12,7 +11,7 @@ LOOK_AT = (
 )
 
 
-def figure(results: Runs) -> alt.ConcatChart:
+def figure(results: Runs) -> Spec:
     """Draws it."""
     return draw(
         results,

@@ -2,13 +2,11 @@
 
 from typing import Any
 
-import altair as alt
-
 from fullpipe.measures.measures import BY_NAME, Measure
 from fullpipe.measures.run import Runs
 from fullpipe.report.counts import often
 from fullpipe.report.figures import theme
-from fullpipe.report.figures.offline import OfflineConcatChart
+from fullpipe.report.figures.vega import Spec, channel, concat, layer
 
 LOOK_AT = (
     "Look for long bars on the upper left and short ones everywhere else; where whiskers overlap, the "
@@ -24,7 +22,7 @@ _SHOWN = {
 }
 
 
-def figure(results: Runs) -> alt.ConcatChart:
+def figure(results: Runs) -> Spec:
     """Draws it."""
     labels = results.labels
     colours = _colours(results)
@@ -32,13 +30,8 @@ def figure(results: Runs) -> alt.ConcatChart:
         _bars(results, BY_NAME[name], labels, colours, first=position % 2 == 0)
         for position, name in enumerate(_SHOWN)
     ]
-    chart: alt.ConcatChart = (
-        OfflineConcatChart(concat=charts, columns=2, spacing={"row": 24, "column": 36})
-        .resolve_scale(opacity="shared")
-        .properties(title=alt.TitleParams("Summary", subtitle=_subtitle(results)))
-        .configure(**theme.config())
-    )
-    return chart
+    title = {"text": "Summary", "subtitle": _subtitle(results)}
+    return concat(charts, 2, {"row": 24, "column": 36}, "opacity", title)
 
 
 def _title(results: Runs, measure: str) -> str:
@@ -59,51 +52,45 @@ def _colours(results: Runs) -> dict[str, str]:
     return {label: by_controller[first[label]] for label in results.labels}
 
 
-def _bars(
-    results: Runs, measure: Measure, labels: list[str], colours: dict[str, str], first: bool
-) -> alt.LayerChart:
+def _bars(results: Runs, measure: Measure, labels: list[str], colours: dict[str, str], first: bool) -> Spec:
     rows = _rows(results, measure)
     worlds = [theme.world_title(world) for world in results.worlds]
     most = max((max(row["value"], row["high"]) for row in rows), default=0.0) or 1.0
-    x = alt.X(
-        "value:Q",
-        title=_title(results, measure.name),
-        scale=alt.Scale(domain=[0, most * 1.22], nice=False),
-        axis=alt.Axis(tickCount=5, tickMinStep=10.0**-measure.digits),
-    )
-    y = alt.Y(
-        "label:N", sort=labels, title=None, axis=alt.Axis(labels=first, labelFontSize=12, labelLimit=220)
-    )
-    offset = alt.YOffset("world:N", sort=worlds, scale=alt.Scale(paddingInner=0.15))
-    base = alt.Chart(alt.InlineData(values=rows))
-    bars = base.mark_bar().encode(
-        x=x,
-        y=y,
-        yOffset=offset,
-        color=alt.Color(
-            "label:N", scale=alt.Scale(domain=labels, range=[colours[one] for one in labels]), legend=None
+    names = {"labels": first, "labelFontSize": 12, "labelLimit": 220}
+    at = {
+        "y": channel("label:N", sort=labels, title=None, axis=names),
+        "yOffset": channel("world:N", sort=worlds, scale={"paddingInner": 0.15}),
+    }
+    opacities = [theme.world_opacity(world) for world in results.worlds]
+    legend = {"orient": "bottom", "title": "World", "symbolFillColor": theme.INK} if len(worlds) > 1 else None
+    bars = {
+        **at,
+        "x": channel(
+            "value:Q",
+            title=_title(results, measure.name),
+            scale={"domain": [0, most * 1.22], "nice": False},
+            axis={"tickCount": 5, "tickMinStep": 10.0**-measure.digits},
         ),
-        opacity=alt.Opacity(
-            "world:N",
-            scale=alt.Scale(domain=worlds, range=[theme.world_opacity(world) for world in results.worlds]),
-            legend=alt.Legend(orient="bottom", title="World", symbolFillColor=theme.INK)
-            if len(worlds) > 1
-            else None,
+        "color": channel(
+            "label:N", scale={"domain": labels, "range": [colours[one] for one in labels]}, legend=None
         ),
-        tooltip=["label:N", "world:N", alt.Tooltip("shown:N", title=measure.title)],
-    )
-    whiskers = base.transform_filter("datum.high > datum.low").mark_rule(color=theme.INK, strokeWidth=1.4)
-    texts = base.mark_text(align="left", dx=5, color=theme.INK, fontSize=10.5)
-    layers = [
-        bars,
-        whiskers.encode(x=alt.X("low:Q"), x2="high:Q", y=y, yOffset=offset),
-        texts.encode(x=alt.X("edge:Q"), y=y, yOffset=offset, text="shown:N"),
-    ]
+        "opacity": channel("world:N", scale={"domain": worlds, "range": opacities}, legend=legend),
+        "tooltip": [channel("label:N"), channel("world:N"), channel("shown:N", title=measure.title)],
+    }
+    interval = {**at, "x": channel("low:Q"), "x2": channel("high")}
+    whiskers = layer("rule", interval, color=theme.INK, strokeWidth=1.4)
+    value = {**at, "x": channel("edge:Q"), "text": channel("shown:N")}
     step = 18 if len(worlds) > 1 else 24
-    chart: alt.LayerChart = alt.LayerChart(layer=layers).properties(
-        width=400, height=max(60, step * len(labels) * len(worlds) + 8 * len(labels))
-    )
-    return chart
+    return {
+        "data": {"values": rows},
+        "layer": [
+            layer("bar", bars),
+            {**whiskers, "transform": [{"filter": "datum.high > datum.low"}]},
+            layer("text", value, align="left", dx=5, color=theme.INK, fontSize=10.5),
+        ],
+        "width": 400,
+        "height": max(60, step * len(labels) * len(worlds) + 8 * len(labels)),
+    }
 
 
 def _rows(results: Runs, measure: Measure) -> list[dict[str, Any]]:

@@ -1,7 +1,10 @@
 """Figures as SVG with a text label, for readers who cannot see them."""
 
+import contextlib
 import html
 import resource
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -27,6 +30,45 @@ def picture(spec: dict[str, Any], label: str | None = None) -> str:
             "and `ulimit -v` allows less; raise that limit"
         )
     return labelled(render("vegalite_to_svg", printable_spec(spec)), label or described(spec))
+
+
+class Renderer:
+    """Renders figures one after another in a thread, so that the next can be prepared meanwhile."""
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(max_workers=1)
+
+    def __enter__(self) -> "Renderer":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_error: object) -> None:
+        """Forgets what is not rendered after an error: an interrupt does not wait for it."""
+        self._thread.shutdown(wait=kind is None, cancel_futures=True)
+
+    def picture(self, spec: dict[str, Any]) -> "Future[str]":
+        """What `picture` returns for the figure, later.
+
+        Raises:
+            OutputError: No thread can be started.
+        """
+        try:
+            return self._thread.submit(picture, spec)
+        except RuntimeError as error:
+            raise OutputError(
+                f"the figures cannot be drawn: {error}; give the command again where it may use more threads"
+            ) from None
+
+
+def warm_up() -> None:
+    """Starts the renderer, half a second that passes while something else is done. An error shows later."""
+
+    def start() -> None:
+        with contextlib.suppress(OutputError):
+            render("vegalite_to_svg", {"mark": "point", "data": {"values": []}})
+
+    # Where no thread can be started, the renderer says so when there is something to draw.
+    with contextlib.suppress(RuntimeError):
+        threading.Thread(target=start, daemon=True).start()
 
 
 def png(svg: str, scale: float) -> bytes:

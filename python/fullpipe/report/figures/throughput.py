@@ -1,7 +1,5 @@
 """Goodput over time against what the link leaves for payload."""
 
-import altair as alt
-
 from fullpipe.measures.run import Runs
 from fullpipe.report.figures.over_time import OverTime, draw
 from fullpipe.report.figures.prepare import (
@@ -10,6 +8,7 @@ from fullpipe.report.figures.prepare import (
     limited_by_application,
     several_flows,
 )
+from fullpipe.report.figures.vega import Spec
 
 _PEAK = "a peak above it is data that had waited for a retransmission."
 
@@ -33,7 +32,7 @@ def look_at(results: Runs) -> str:
     )
 
 
-def figure(results: Runs) -> alt.ConcatChart:
+def figure(results: Runs) -> Spec:
     """Draws it."""
     return draw(
         results,

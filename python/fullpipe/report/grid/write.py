@@ -196,22 +196,39 @@ def runs_frame(cells: Sequence[Compared]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, strict=False)
 
 
-def markdown(whole: Whole, older: str = "") -> str:
-    """The targets and the table of cells, as the documentation shows them. `older` says which rows are."""
-    text = [_made_how(whole), *([older, ""] if older else [""])]
+def markdown(whole: Whole, older: str = "", others: str | None = None, *, cells: bool = True) -> str:
+    """The targets and the table of cells, as the documentation shows them. `older` says which rows are.
+
+    With `others`, where all cells and the words are, the table has only those that differ or have no verdict;
+    without `cells`, none.
+    """
+    text = [_made_how(whole, words=others is None), *([older, ""] if older else [""])]
     text += ["| target | cells | limit | measured | |", "|---|---|---|---|---|"]
     for one in whole.targets:
         word = "**missed**" if one.word == "missed" else one.word
         text.append(f"| {one.title} | {one.cells} | {one.said} | {one.measured_said} | {word} |")
     text += ["", whole.verdict, ""]
+    rows = whole.rows if others is None else [one for one in whole.rows if one.verdict not in _SIMILAR]
+    if others is not None:
+        counts = ", ".join(
+            f"{sum(one.verdict == word for one in whole.rows)} {how}" for word, how in _SIMILAR.items()
+        )
+        rows = rows if cells else []
+        text += [f"{counts}: {others}.{' The others:' if rows else ''}", ""]
+    if not rows:
+        return "\n".join(text)
     ours, theirs = whole.line["key"]["worlds"]
     heads = ["cell"]
     for name in ("goodput_bps", "rtt_mean_ms", "retransmits"):
         heads += [f"{HEADINGS[name].lower().replace('rtt', 'RTT')}, {ours}", theirs, "difference"]
     heads += ["p95 RTT", "shares", ""]
     text += [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
-    text += [f"| {' | '.join(_row(one))} |" for one in whole.rows]
+    text += [f"| {' | '.join(_row(one))} |" for one in rows]
     return "\n".join(text) + "\n"
+
+
+# The verdicts on cells that need no look.
+_SIMILAR = {"agrees": "agree", "close": "are close"}
 
 
 def _row(one: Row) -> list[str]:
@@ -223,7 +240,7 @@ def _row(one: Row) -> list[str]:
     return [*row, one.verdict]
 
 
-def _made_how(whole: Whole) -> str:
+def _made_how(whole: Whole, *, words: bool) -> str:
     line, made = whole.line, whole.line["made"]
     first, second = registry.pair(line["key"]["worlds"])
     which = "" if first.deterministic == second.deterministic else f"{second.short} "
@@ -234,9 +251,11 @@ def _made_how(whole: Whole) -> str:
     by = "".join(f"{one}, " for one in (f"Fullpipe {made['fullpipe']}", *map(ran_by, made["ran_by"])))
     usual = "the limits for nine tenths of the cells"
     tolerance = f"the tolerances of all grids ({TOLERANCES})" if line["own_limits"] else usual
+    how = f"Made by `{made['command']}`: {by}{every}{often}.{left_out if line['untrusted'] else ''}"
+    if not words:
+        return f"{how}\n"
     return (
-        f"Made by `{made['command']}`: {by}{every}{often}.{left_out if line['untrusted'] else ''} "
-        "Goodput in Mbit/s, RTT in ms, retransmissions in segments; "
+        f"{how} Goodput in Mbit/s, RTT in ms, retransmissions in segments; "
         f"± is half the 95 % confidence interval of the mean over {first.noun}s, "
         f"in brackets is the range over {second.short} {second.noun}s. "
         f"A cell agrees when in every measure the range over {first.noun}s overlaps that in brackets; "

@@ -33,7 +33,7 @@ class Local:
     """Runs tasks on this machine's cores. A task that fails is yielded, and the others go on."""
 
     def __init__(self, cores: int | None = None, *, at_most: int | None = None) -> None:
-        self._cores = cores or machine.cores()
+        self.cores = cores or machine.cores()
         # How many runs in wall time share the machine, besides what their world says.
         self._at_most = at_most
 
@@ -45,7 +45,7 @@ class Local:
         yield from self._in_virtual_time(virtual)
         stop = Stop()
         running: dict[Future[Ended], Task] = {}
-        pool = ThreadPoolExecutor(self._cores * _THREADS_A_CORE, thread_name_prefix="fullpipe-run")
+        pool = ThreadPoolExecutor(self.cores * _THREADS_A_CORE, thread_name_prefix="fullpipe-run")
         try:
             while waiting or running:
                 while (chosen := self._next(waiting, list(running.values()))) is not None:
@@ -81,9 +81,9 @@ class Local:
                 except BaseException as error:
                     ended.put(error)
 
-        pool = ThreadPoolExecutor(self._cores, thread_name_prefix="fullpipe-virtual")
+        pool = ThreadPoolExecutor(self.cores, thread_name_prefix="fullpipe-virtual")
         try:
-            for _ in range(min(self._cores, len(tasks))):
+            for _ in range(min(self.cores, len(tasks))):
                 pool.submit(work)
             left = len(tasks)
             while left:
@@ -98,14 +98,14 @@ class Local:
                 room.release(len(together))
         finally:
             stop.set()
-            room.release(self._cores)
+            room.release(self.cores)
             pool.shutdown(wait=True, cancel_futures=True)
 
     def cost(self, task: Task) -> float:
         """Seconds of a core, or in wall time of the machine if it were always as busy as allowed."""
         if task.alone and _wall_time(task):
             return task.job.alternative.duration_s
-        return registry.named(task.world).cost_s(task.job, self._cores)
+        return registry.named(task.world).cost_s(task.job, self.cores)
 
     def takes_s(self, tasks: Iterable[Task]) -> float:
         """How long the tasks take here, in seconds."""
@@ -113,7 +113,7 @@ class Local:
         waiting = [task for task, _ in by_cost]
         virtual = [cost for task, cost in by_cost if not _wall_time(task)]
         # A sweep takes at least as long as its longest run.
-        now_s = max(math.fsum(virtual) / self._cores, max(virtual, default=0.0))
+        now_s = max(math.fsum(virtual) / self.cores, max(virtual, default=0.0))
         del waiting[: len(virtual)]
         # A run in wall time starts when the machine has capacity for it, and takes its duration.
         running: list[tuple[float, int, Task]] = []
@@ -143,7 +143,7 @@ class Local:
             return False
         if self._at_most is not None and len(running) >= self._at_most:
             return False
-        return registry.named(task.world).fits(task.job, [other.job for other in running], self._cores)
+        return registry.named(task.world).fits(task.job, [other.job for other in running], self.cores)
 
 
 def _all_of(ended: "SimpleQueue[Ended | BaseException]") -> list[Ended | BaseException]:

@@ -33,9 +33,15 @@ class Logs:
     pcap: Path | None = None
     snaplen: int = SNAPLEN
     name: str = ""
+    limit: str | int = LIMIT  # What all logs of a command may have: a size, or bytes.
 
     @staticmethod
-    def of(qlog: str | Path | None, pcap: str | Path | None, snaplen: int = SNAPLEN) -> "Logs | None":
+    def of(
+        qlog: str | Path | None,
+        pcap: str | Path | None,
+        snaplen: int = SNAPLEN,
+        limit: str | int = LIMIT,
+    ) -> "Logs | None":
         """The logs that are wanted; None without any. Creates nothing.
 
         Raises:
@@ -57,7 +63,7 @@ class Logs:
             if (reason := files.obstacle(Path(folder))) is not None:
                 raise mistake(name, str(folder), f"a folder to write into ({reason})", "name another folder")
         folders = [None if one is None else Path(one) for one in (qlog, pcap)]
-        return Logs(folders[0], folders[1], snaplen)
+        return Logs(folders[0], folders[1], snaplen, limit=limit)
 
     def named(self, name: str) -> "Logs":
         """The same for the alternative that has this part of a file name."""

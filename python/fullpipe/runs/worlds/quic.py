@@ -2,8 +2,8 @@
 
 Handshake, ACK policy, loss detection and pacer are the stack's. Fullpipe's controllers run inside noq;
 `noq:bbr3` and `quinn:cubic` are what a stack ships. The stacks are in a program that only `make quic` builds
-(`quic_program.py`). Where it is, the world is one of `all`; elsewhere it says how to get it. docs/quic.md
-describes it.
+(`quic_program.py`). Where it is, the world is one of `all`; elsewhere it says how to get it.
+docs/explanation/quic.md describes it.
 """
 
 from collections.abc import Mapping, Sequence

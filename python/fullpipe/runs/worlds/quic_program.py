@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import fullpipe._native as _native
+from fullpipe import shipped
 from fullpipe.runs.worlds import child
 from fullpipe.runs.worlds.job import Progress
 from fullpipe.text import MOST_SHOWN, shown
@@ -73,9 +74,9 @@ class About:
 
 
 def path() -> Path | None:
-    """Where the program is: what the environment names, beside Python, or where programs are; or None.
+    """Where the program is: what the environment names, beside Python, in the package, or where programs are.
 
-    An empty name in the environment says that there is none.
+    None if there is none. An empty name in the environment says so.
     """
     if (named := os.environ.get(VARIABLE)) is not None:
         # Absolute, because what has no folder is looked for where programs are, not here.
@@ -84,7 +85,7 @@ def path() -> Path | None:
     if beside.is_file() and os.access(beside, os.X_OK):
         return beside
     found = shutil.which(_NAME)
-    return Path(found) if found else None
+    return shipped.program(_NAME) or (Path(found) if found else None)
 
 
 def about() -> About:

@@ -10,7 +10,7 @@ from fullpipe.scenario.scenario import Alternative
 
 NAME = "sim"
 # For estimates: the time of a packet, with its samples and losses (bench/README.md), and that of each run,
-# with storing it (docs/scale.md).
+# with storing it (docs/how-to/scale.md).
 _PACKET_S = 120e-9
 _RUN_S = 1e-3
 

@@ -22,7 +22,7 @@ pub(crate) struct Congestion {
 }
 
 impl Congestion {
-    /// A connection that has delivered this many units. The draft leaves the round unset (docs/bbr3.md, defect 6).
+    /// A connection that has delivered this many units. The draft leaves the round unset (docs/explanation/bbr3.md, defect 6).
     pub(crate) const fn new(delivered: u64) -> Congestion {
         Congestion {
             bw_latest: 0,

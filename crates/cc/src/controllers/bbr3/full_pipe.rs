@@ -39,7 +39,7 @@ impl FullPipe {
         if self.full_bw_now || !round_start || sample.is_app_limited {
             return;
         }
-        // No reliable rate is no evidence of a plateau (docs/bbr3.md, defect 15).
+        // No reliable rate is no evidence of a plateau (docs/explanation/bbr3.md, defect 15).
         if sample.delivery_rate == 0 {
             return;
         }

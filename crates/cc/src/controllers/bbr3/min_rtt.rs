@@ -30,7 +30,7 @@ impl MinRtt {
             // draft 5.2.1: OnInit
             min_rtt_us: rtt_us,
             min_rtt_stamp: now_us,
-            // Unset in the draft (docs/bbr3.md, defect 6).
+            // Unset in the draft (docs/explanation/bbr3.md, defect 6).
             probe_rtt_min_us: rtt_us,
             probe_rtt_min_stamp: now_us,
             probe_rtt_expired: false,

@@ -87,7 +87,7 @@ impl ProbeBw {
         target_inflight: u64,
         smss: u64,
     ) -> bool {
-        // draft 5.3.3.8.3: IsRenoCoexistenceProbeTime. The volume counts segments (docs/bbr3.md, defect 1).
+        // draft 5.3.3.8.3: IsRenoCoexistenceProbeTime. The volume counts segments (docs/explanation/bbr3.md, defect 1).
         let reno_rounds = target_inflight / smss.max(1);
         let rounds = reno_rounds.min(params.probe_rounds as u64);
         self.rounds_since_probe_up as u64 >= rounds

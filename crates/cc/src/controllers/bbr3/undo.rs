@@ -2,7 +2,7 @@
 
 use super::State;
 
-/// The losses that one reduction answers (docs/bbr3.md, defect 10).
+/// The losses that one reduction answers (docs/explanation/bbr3.md, defect 10).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Episode {
     /// There is none.

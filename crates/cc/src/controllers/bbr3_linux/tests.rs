@@ -1,5 +1,5 @@
 //! Steps that the table of differences does not have, by events made by hand. What every step comes to is compared with Google's
-//! C code (docs/differential.md).
+//! C code (docs/explanation/differential.md).
 
 extern crate std;
 mod differences;

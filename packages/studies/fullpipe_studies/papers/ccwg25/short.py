@@ -33,7 +33,6 @@ from fullpipe_studies.claim import (
     Data,
     Grid,
     Row,
-    Size,
     Statement,
     Trial,
     Values,
@@ -256,5 +255,4 @@ CLAIM = Claim(
     about=_path.ABOUT,
     seeds=_path.SEEDS,
     quick_seeds=_path.QUICK_SEEDS,
-    takes_s={Size.FULL: 300.0, Size.QUICK: 10.0},
 )

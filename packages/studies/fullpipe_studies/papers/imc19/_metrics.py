@@ -3,11 +3,11 @@
 Linux kept the slow-start threshold of a connection for the next one to the same host, by default until 5.6
 (tcp_metrics.c; tcp_no_ssthresh_metrics_save in ip-sysctl). The paper's runs were between the same two hosts,
 so a connection that both ends close in order hands its threshold to the next one. iperf3's do not: its server
-closes while data is on the way, and the connection that is reset leaves nothing (docs/hosts.md, "Metrics of
-earlier connections"; measured with iperf3 3.12). So what is judged begins without a threshold, and the orders
-are in the tables of set-ups: they show what another way to end a run would have done. The paper does not give
-the order of its runs, but says that "for each network configuration, we run the iPerf3 experiment 5 times"
-(section 4.1). BBR begins without a threshold (tcp_bbr.c, bbr_init).
+closes while data is on the way, and the connection that is reset leaves nothing (docs/explanation/hosts.md,
+"Metrics of earlier connections"; measured with iperf3 3.12). So what is judged begins without a threshold,
+and the orders are in the tables of set-ups: they show what another way to end a run would have done. The
+paper does not give the order of its runs, but says that "for each network configuration, we run the iPerf3
+experiment 5 times" (section 4.1). BBR begins without a threshold (tcp_bbr.c, bbr_init).
 
 The orders are replayed with a BBR that sets a threshold when Startup ends, as 6.12's does. Early versions of
 tcp_bbr.c did not; whether 4.15's did was not read. The replayed runs have the maximum memory, last 30 s and

@@ -9,11 +9,11 @@ The LAN, with which most claims are about:
   socket hold about a millisecond in the interface, and the socket waits. The interface is modelled as a link
   that drops nothing. What would wait in the socket waits in the link, which lengthens the RTT that the sender
   sees; goodput and losses are the same.
-* Router: tc-tbf under OpenWRT (`router = "tbf"`, docs/router.md): a burst that the router received as one is
-  taken or dropped whole. The interface splits a host's burst, and the router's GRO merges what one interrupt
-  delivers. The driver of this router's ports has one interrupt per 100 us or 32 packets (mvneta.c,
-  MVNETA_RX_COAL_USEC and MVNETA_RX_COAL_PKTS), so a burst at 1 Gbit/s reaches tc-tbf in pieces of about
-  eight packets.
+* Router: tc-tbf under OpenWRT (`router = "tbf"`, docs/explanation/router.md): a burst that the router
+  received as one is taken or dropped whole. The interface splits a host's burst, and the router's GRO merges
+  what one interrupt delivers. The driver of this router's ports has one interrupt per 100 us or 32 packets
+  (mvneta.c, MVNETA_RX_COAL_USEC and MVNETA_RX_COAL_PKTS), so a burst at 1 Gbit/s reaches tc-tbf in pieces of
+  about eight packets.
 * Bucket: the paper does not give its depth. The manual that it cites (tc-tbf(8), "burst") gives a minimum:
   the rate divided by the timer frequency. That is 100 Hz in OpenWRT's kernels for this router (ARM's default,
   which target/linux/mvebu keeps), so the bucket holds 10 ms of the rate.

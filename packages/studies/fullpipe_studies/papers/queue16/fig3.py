@@ -246,7 +246,7 @@ def explain(data: Data) -> list[str]:
             "The margin is relative to the estimate, and the estimate is a maximum, which includes noise: "
             f"it is {data.mean('later_excess_pct'):+.2f} % off the rate. In the kernel world ACKs arrive "
             "with a jitter of about 0.2 ms, which leaves less of the margin; with the same jitter the "
-            "simulator drains as slowly (docs/fidelity.md)."
+            "simulator drains as slowly (docs/explanation/fidelity.md)."
         )
     return found
 

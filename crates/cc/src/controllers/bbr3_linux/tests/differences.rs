@@ -1,6 +1,6 @@
 //! Where the draft's BBRv3 and Google's differ: both see the same events, and each test shows what either makes of them.
 //!
-//! The rows are those of the table in docs/bbr3.md, "Google's kernel". Each pair is the draft's first, then the kernel's.
+//! The rows are those of the table in docs/explanation/bbr3.md, "Google's kernel". Each pair is the draft's first, then the kernel's.
 
 extern crate std;
 use crate::controller::*;
