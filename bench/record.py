@@ -142,6 +142,22 @@ def _flows(by_case: Lines) -> str:
     )
 
 
+def _pairs(by_case: Lines) -> str:
+    def cell(controller: str, flows: str, loss: str) -> str:
+        case = f"{controller}, {flows.replace(' ', '')}, {loss}"
+        before, after = (by_case.get(("pairs", f"{case}, {build}")) for build in ("before", "after"))
+        return "" if after is None else f"{number(before)} → {number(after)} ({after['ratio']:.2f})"
+
+    return table(
+        ["flows", "loss", *FLOWS],
+        [
+            [controller, loss, *(cell(controller, flows, loss) for flows in FLOWS)]
+            for controller in ("reno", "cubic", "bbr1", "bbr3")
+            for loss in ("0 %", "1 %")
+        ],
+    )
+
+
 def _scale(by_case: Lines) -> str:
     rows = []
     for rate in ("10 Mbit/s", "100 Mbit/s", "1 Gbit/s", "10 Gbit/s", "100 Gbit/s"):
@@ -171,6 +187,7 @@ TABLES = {
     "packets": _packets,
     "queues": _queues,
     "flows": _flows,
+    "pairs": _pairs,
     "scale": _scale,
     "controllers": _controllers,
 }

@@ -3,7 +3,7 @@
 use crate::config::ElementConfig;
 use crate::counts::Counts;
 use crate::error::ConfigError;
-use crate::packet::Packet;
+use crate::packet::{Packet, Tally};
 use crate::queue::QueueView;
 use fullpipe_units::{Duration, Time};
 
@@ -56,6 +56,39 @@ pub trait Carrier<P>: Sized {
 
     /// The fate of all packets so far. Iterates over the packets inside.
     fn counts(&self) -> Counts;
+
+    /// Before when everything that leaves is known: no packet that is offered at `now` or later leaves earlier, and none of those
+    /// inside whose departure is still to be decided, be it by a later packet. Everything inside has been brought up to `now`.
+    /// `None` where nothing is known ahead.
+    fn known_until(&self, _now: Time) -> Option<Time> {
+        None
+    }
+
+    /// How many packets wait for a known departure.
+    fn known(&self) -> usize {
+        0
+    }
+
+    /// Shows the class of each packet that [`Carrier::take_known`] would hand out, in any order.
+    fn look_at_known(&self, before: Time, _look: impl FnMut(u32)) {
+        unreachable!("nothing is known before {before}");
+    }
+
+    /// Hands out all packets that are due before `before`, which is not after [`Carrier::known_until`]: ahead of time, so that
+    /// packets may still be offered at earlier times.
+    fn take_known(&mut self, before: Time, _take: impl FnMut(Time, Packet, &P)) {
+        unreachable!("nothing is known before {before}");
+    }
+
+    /// How long each packet of a class takes, if the path is nothing but that delay: no packet meets another one.
+    fn constant_delay(&self, _class: u32) -> Option<Duration> {
+        None
+    }
+
+    /// Packets came and left that the driver carried by itself, because it knows their delay.
+    fn note_carried(&mut self, carried: Tally) {
+        unreachable!("{carried:?} without a constant delay");
+    }
 
     /// The number of queues, one for each element that has one.
     fn queues(&self) -> usize;

@@ -279,7 +279,7 @@ impl<P: Clone> Chain<P> {
     ///
     /// # Panics
     /// As [`Chain::push`] does.
-    #[inline]
+    #[inline(always)]
     pub fn push_run(&mut self, now: Time, packet: Packet, count: u32, mut payload: impl FnMut(u32) -> P) {
         if self.bursts {
             return self.push_burst(now, (0..count).map(|index| (packet, payload(index))));
@@ -510,7 +510,7 @@ impl<P: Clone> Carrier<P> for Chain<P> {
         Chain::push(self, now, packet, payload);
     }
 
-    #[inline]
+    #[inline(always)]
     fn push_run(&mut self, now: Time, packet: Packet, count: u32, payload: impl FnMut(u32) -> P) {
         Chain::push_run(self, now, packet, count, payload);
     }
@@ -559,6 +559,41 @@ impl<P: Clone> Carrier<P> for Chain<P> {
 
     fn counts(&self) -> Counts {
         Chain::counts(self)
+    }
+
+    // Whatever has not reached the last holding queue by `now` gets there at `now` or later, and then has its delay before it.
+    fn known_until(&self, now: Time) -> Option<Time> {
+        Some(self.last.hold.known_until(now))
+    }
+
+    fn known(&self) -> usize {
+        self.last.hold.len()
+    }
+
+    fn look_at_known(&self, before: Time, look: impl FnMut(u32)) {
+        self.last.hold.look(before, look);
+    }
+
+    #[inline]
+    fn take_known(&mut self, before: Time, mut take: impl FnMut(Time, Packet, &P)) {
+        let counts = &mut self.counts;
+        self.last.hold.take_before(before, |held| {
+            counts.left.add(held.packet().bytes);
+            take(held.due, held.packet(), &held.payload);
+        });
+        self.look_inside();
+    }
+
+    fn constant_delay(&self, class: u32) -> Option<Duration> {
+        if self.moves || self.bursts || !self.last.elements.is_empty() {
+            return None;
+        }
+        self.last.hold.delay_of(class)
+    }
+
+    fn note_carried(&mut self, carried: Tally) {
+        self.counts.entered = self.counts.entered + carried;
+        self.counts.left = self.counts.left + carried;
     }
 
     fn queues(&self) -> usize {

@@ -117,6 +117,70 @@ impl<P> Hold<P> {
         }
     }
 
+    /// The earliest time at which a packet can be due that enters at `now` or later.
+    pub(crate) fn known_until(&self, now: Time) -> Time {
+        match self {
+            Hold::Fifo { extra, latest, .. } => now.saturating_add(*extra).max(*latest),
+            Hold::Lanes(lanes) => lanes.known_until(now),
+            Hold::Heap { extra, extra_of_class, .. } => {
+                let least = extra_of_class.iter().min().copied().unwrap_or(Duration::ZERO);
+                now.saturating_add(*extra).saturating_add(least)
+            }
+        }
+    }
+
+    /// How many packets wait.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Hold::Fifo { ring, .. } => ring.len(),
+            Hold::Lanes(lanes) => lanes.held,
+            Hold::Heap { heap, .. } => heap.len(),
+        }
+    }
+
+    /// Shows the classes of all packets that are due before `before`, in no order.
+    pub(crate) fn look(&self, before: Time, mut look: impl FnMut(u32)) {
+        let mut look = |held: &Held<P>| look(held.packet().class);
+        match self {
+            Hold::Fifo { ring, .. } => ring.iter().take_while(|held| held.due < before).for_each(look),
+            Hold::Lanes(lanes) => {
+                for lane in &lanes.lanes {
+                    let held = lane.ring.iter().map(|one| &one.held);
+                    held.take_while(|held| held.due < before).for_each(&mut look);
+                }
+            }
+            Hold::Heap { heap, .. } => {
+                heap.iter().map(|one| &one.held).filter(|held| held.due < before).for_each(look);
+            }
+        }
+    }
+
+    /// Takes out all packets that are due before `before`, in order.
+    #[inline]
+    pub(crate) fn take_before(&mut self, before: Time, mut take: impl FnMut(&Held<P>)) {
+        if let Hold::Fifo { ring, .. } = self {
+            while let Some(held) = ring.front().filter(|held| held.due < before) {
+                take(held);
+                ring.drop_front();
+            }
+            return;
+        }
+        while self.next() < before
+            && let Some(held) = self.pop()
+        {
+            take(&held);
+        }
+    }
+
+    /// The delay of a class, in a queue that keeps the order of each.
+    pub(crate) fn delay_of(&self, class: u32) -> Option<Duration> {
+        match self {
+            Hold::Fifo { extra, .. } => Some(*extra),
+            Hold::Lanes(lanes) => Some(lanes.lanes[lanes.lane_of_class[class as usize] as usize].extra),
+            Hold::Heap { .. } => None,
+        }
+    }
+
     /// The first packet and when it is due.
     pub(crate) fn first(&self) -> Option<(Time, Packet)> {
         let held = match self {
@@ -229,6 +293,10 @@ pub(crate) struct Lanes<P> {
     lane_of_class: Box<[u32]>,
     lanes: Box<[Lane<P>]>,
     inserted: u64,
+    /// How many packets wait.
+    held: usize,
+    /// When the latest packet came.
+    latest: Time,
     heads: Heads,
 }
 
@@ -273,11 +341,15 @@ impl<P> Lanes<P> {
             lane_of_class: class_delays.iter().map(|&delay| lane_of(delay)).collect(),
             lanes: distinct.iter().map(lane).collect(),
             inserted: 0,
+            held: 0,
+            latest: Time::ZERO,
             heads,
         }
     }
 
     fn push(&mut self, due: Time, packet: Packet, payload: P) -> Time {
+        self.latest = due;
+        self.held += 1;
         let index = self.lane_of_class[packet.class as usize];
         let lane = &mut self.lanes[index as usize];
         let due = due.saturating_add(lane.extra);
@@ -291,6 +363,11 @@ impl<P> Lanes<P> {
         due
     }
 
+    fn known_until(&self, now: Time) -> Time {
+        // Packets come in order of time; the first lane has the least delay.
+        self.latest.max(now).saturating_add(self.lanes[0].extra)
+    }
+
     fn next(&self) -> Time {
         match &self.heads {
             Heads::Scanned { first, .. } => first.0,
@@ -302,6 +379,7 @@ impl<P> Lanes<P> {
         let index = self.heads.take()?;
         let ring = &mut self.lanes[index as usize].ring;
         let taken = ring.pop_front();
+        self.held -= 1;
         if let Some(head) = ring.front() {
             self.heads.put((head.held.due, head.number, index));
         }

@@ -85,6 +85,14 @@ impl<T> Ring<T> {
         first
     }
 
+    /// Drops the first, which it has.
+    #[inline]
+    pub(crate) fn drop_front(&mut self) {
+        let place = self.place(self.head);
+        self.places[place] = None;
+        self.head = self.head.wrapping_add(1);
+    }
+
     /// Lets `change` change each, in order.
     pub(crate) fn for_each(&mut self, mut change: impl FnMut(&mut T)) {
         for index in 0..self.len() {

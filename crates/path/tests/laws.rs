@@ -313,6 +313,52 @@ proptest! {
         prop_assert!(output.is_sorted_by_key(|packet| packet.0));
     }
 
+    /// What is taken ahead of time is what would have left by then, and nothing that is offered later would have left earlier.
+    #[test]
+    fn what_leaves_before_a_known_time_is_known(
+        elements in path(0),
+        delays in prop::collection::vec(duration(), 0..12),
+        arrivals in arrivals(300_000),
+        ask in prop::collection::vec(any::<bool>(), 120),
+        changing: bool,
+        seed: u64,
+    ) {
+        let build = if changing { Chain::changing } else { Chain::new };
+        let (mut chain, mut ahead) =
+            (build(&elements, &delays, seed).unwrap(), build(&elements, &delays, seed).unwrap());
+        let (expected, _) = run(&mut chain, &arrivals, delays.len(), |_| Poll::Never);
+        let (mut output, mut now) = (Output::new(), Time::ZERO);
+        let mut take = |ahead: &mut Chain<usize>, now: Time, before: Option<Time>| {
+            ahead.settle(now);
+            let before = before.unwrap_or_else(|| ahead.known_until(now).unwrap());
+            let (mut classes, known) = (Vec::new(), ahead.known());
+            ahead.look_at_known(before, |class| classes.push(class));
+            let start = output.len();
+            ahead.take_known(before, |due, packet, &number| {
+                assert!(due < before);
+                output.push((due, packet.bytes, packet.class, number, packet.ecn));
+            });
+            let mut taken: Vec<u32> = output[start..].iter().map(|packet| packet.2).collect();
+            classes.sort_unstable();
+            taken.sort_unstable();
+            assert_eq!((&classes, ahead.known()), (&taken, known - taken.len()));
+        };
+        for (number, &(gap, bytes)) in arrivals.iter().enumerate() {
+            now += Duration::from_nanos(gap);
+            if ask[number] {
+                take(&mut ahead, now, None);
+            }
+            let class = (number % delays.len().max(1)) as u32;
+            ahead.push(now, packet(bytes, class, number), number);
+        }
+        while ahead.next() != Time::NEVER {
+            now = now.max(ahead.next());
+            take(&mut ahead, now, Some(now + Duration::from_nanos(1)));
+        }
+        prop_assert_eq!(output, expected);
+        prop_assert_eq!(ahead.counts(), chain.counts());
+    }
+
     #[test]
     fn how_often_and_how_late_the_caller_asks_changes_nothing(
         elements in path(0),

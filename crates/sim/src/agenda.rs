@@ -24,6 +24,9 @@ pub(crate) trait Agenda {
     /// Source `source` next has something to do at `time`.
     fn set(&mut self, source: usize, time: Time);
 
+    /// When a source next has something to do.
+    fn due(&self, source: usize) -> Time;
+
     /// A time at or before the earliest.
     fn bound(&self) -> Time;
 
@@ -224,6 +227,11 @@ impl Agenda for Winners {
     }
 
     #[inline]
+    fn due(&self, source: usize) -> Time {
+        self.entries[source].due
+    }
+
+    #[inline]
     fn bound(&self) -> Time {
         self.first.0
     }
@@ -266,6 +274,10 @@ impl Agenda for Plain {
                 self.heap.push(Reverse((time, source)));
             }
         }
+    }
+
+    fn due(&self, source: usize) -> Time {
+        self.due[source]
     }
 
     fn bound(&self) -> Time {

@@ -27,6 +27,14 @@ pub(crate) trait ReturnWire {
     fn send(&mut self, now: Time, flow: u32, ack: Acknowledgement);
 }
 
+/// Ends of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ends {
+    Both,
+    Receiver,
+    Sender,
+}
+
 /// What a flow had done when its measures ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ended {
@@ -193,6 +201,22 @@ impl Flow {
         }
     }
 
+    /// A hint: events of all kinds will follow.
+    #[inline(always)]
+    pub(crate) fn prefetch_events(&self) {
+        prefetch_first(&self.own_due, std::mem::offset_of!(Flow, receiver) + ARRIVING);
+        Sender::prefetch_events(&self.sender);
+    }
+
+    /// A hint: they will soon follow, and the flow is in the caches.
+    #[inline(always)]
+    pub(crate) fn prefetch_windows(&self) {
+        self.prefetch_waiting();
+        if let Some(sender) = &self.sender {
+            sender.prefetch_windows();
+        }
+    }
+
     /// A hint: an acknowledgement will arrive.
     #[inline]
     pub(crate) fn prefetch_sender(&self) {
@@ -225,6 +249,17 @@ impl Flow {
         }
     }
 
+    /// Whether nothing but the path leads from it to other flows; what somebody brings may know anything.
+    pub(crate) fn meets_in_the_path_only(&self) -> bool {
+        self.config.metrics.is_none() && self.own.is_none()
+    }
+
+    /// Whether its measures end at `end` at the earliest, if no segment arrives before `end` that has not left yet.
+    pub(crate) fn goes_on_until(&self, end: Time) -> bool {
+        let has_more = self.sender.as_ref().is_none_or(|sender| sender.board().next < self.segments);
+        !self.has_ended && self.stop_due >= end && has_more
+    }
+
     /// A time from [`Flow::next`] has come. Returns whether the flow's measures ended now, as the other events do.
     pub(crate) fn on_timer(&mut self, now: Time, out: &mut impl Wire, back: &mut impl ReturnWire) -> bool {
         let mut ended = false;
@@ -233,6 +268,13 @@ impl Flow {
             self.update_sender_due();
             self.update_receiver_due();
         }
+        self.on_receiver_timer(now, back);
+        self.on_sender_timer(now, out);
+        ended
+    }
+
+    #[inline(always)]
+    fn on_receiver_timer(&mut self, now: Time, back: &mut impl ReturnWire) {
         if self.receiver_due <= now
             && let Some(receiver) = &mut self.receiver
         {
@@ -242,13 +284,59 @@ impl Flow {
             }
             self.update_receiver_due();
         }
+    }
+
+    #[inline(always)]
+    fn on_sender_timer(&mut self, now: Time, out: &mut impl Wire) {
         if self.sender_due <= now
             && let Some(sender) = &mut self.sender
         {
             sender.on_timer(now, out);
             self.sender_due = sender.timer();
         }
-        ended
+    }
+
+    /// Whether its two ends tell each other nothing before `end` but by packets: then all events of one end may come before all of
+    /// the other. Its own timer is the receiver's, that of GRO.
+    pub(crate) fn has_ends_apart(&self, end: Time) -> bool {
+        self.segments == u64::MAX
+            && self.application.is_none()
+            && self.sender.is_some()
+            && self.stop_due >= end
+            && !self.is_linux
+    }
+
+    /// When the ends of a flow next have something to do, if those are asked for. With both, it is [`Flow::next`].
+    #[inline(always)]
+    pub(crate) fn next_of(&self, ends: Ends) -> Time {
+        match ends {
+            Ends::Both => self.next(),
+            Ends::Receiver => self.own_due.min(self.receiver_due),
+            Ends::Sender => self.sender_due,
+        }
+    }
+
+    /// [`Flow::on_timer`] for a time from [`Flow::next_of`].
+    #[inline(always)]
+    pub(crate) fn on_timer_of(
+        &mut self,
+        ends: Ends,
+        now: Time,
+        out: &mut impl Wire,
+        back: &mut impl ReturnWire,
+    ) -> bool {
+        match ends {
+            Ends::Both => return self.on_timer(now, out, back),
+            Ends::Receiver => {
+                if self.own_due <= now {
+                    self.on_own_timer(now, out, back);
+                    self.update_receiver_due();
+                }
+                self.on_receiver_timer(now, back);
+            }
+            Ends::Sender => self.on_sender_timer(now, out),
+        }
+        false
     }
 
     fn on_own_timer(&mut self, now: Time, out: &mut impl Wire, back: &mut impl ReturnWire) -> bool {

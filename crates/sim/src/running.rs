@@ -44,8 +44,8 @@ pub(crate) trait Running: fmt::Debug {
     fn flows(&self) -> &[Flow];
     /// One of them.
     fn flow_mut(&mut self, index: usize) -> &mut Flow;
-    /// Their samples.
-    fn flow_series(&self) -> &[FlowSeries];
+    /// The samples of one of them.
+    fn flow_series(&self, flow: usize) -> &FlowSeries;
     /// The samples of the queues, forward and reverse.
     fn link_series(&self) -> [&[LinkSeries]; 2];
     /// The queues, those of the forward path first.
@@ -90,8 +90,8 @@ where
         &mut self.flows[index]
     }
 
-    fn flow_series(&self) -> &[FlowSeries] {
-        &self.flow_series
+    fn flow_series(&self, flow: usize) -> &FlowSeries {
+        World::flow_series(self, flow)
     }
 
     fn link_series(&self) -> [&[LinkSeries]; 2] {

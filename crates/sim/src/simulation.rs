@@ -309,7 +309,8 @@ impl Simulation {
     /// # Panics
     /// If no flow has this `index`.
     pub fn flow_series(&self, index: usize) -> &FlowSeries {
-        &self.world.flow_series()[index]
+        assert!(index < self.flows(), "flow {index} of {}", self.flows());
+        self.world.flow_series(index)
     }
 
     /// The queues as they are now: those on the way to the receivers, then those on the way back.

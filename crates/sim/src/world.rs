@@ -19,6 +19,7 @@ use crate::error::SimError;
 use crate::flow::{Flow, FlowConfig, ReturnWire};
 use crate::hosts::{self, Hosts};
 use crate::packet::{Acknowledgement, Segment};
+use crate::rounds::{self, Rounds};
 use crate::sender::metrics::{Beginning, Shared};
 use crate::sender::send_buffer::Growth;
 use crate::sender::{MarkableRun, SenderConfig, Wire};
@@ -32,8 +33,8 @@ const CANCEL_EVERY: u32 = 1 << 14;
 
 /// Sources of the agenda: the sampler, then the flows. The two directions are queried directly; at equal times they come
 /// first, forward before reverse.
-const SAMPLER: usize = 0;
-const FLOWS: usize = 1;
+pub(crate) const SAMPLER: usize = 0;
+pub(crate) const FLOWS: usize = 1;
 
 /// The oracle of [`run`](crate::run): the same record by the simplest means, one event for each packet and hop, from one heap for each
 /// direction and one for all timers. Tests compare the two; it is slower, and has no other use.
@@ -67,7 +68,7 @@ impl<F: Carrier<Segment>> Wire for Forward<F> {
         self.chain.push(now, Packet::new(segment.wire_bytes(), flow).with_ecn(ecn), segment);
     }
 
-    #[inline]
+    #[inline(never)]
     fn send_run(&mut self, now: Time, flow: u32, first: Segment, count: u32) {
         let packet = Packet::new(first.payload as u32 + self.header, flow);
         self.chain.push_run(now, packet, count, |index| Segment { seq: first.seq + index as u64, ..first });
@@ -123,20 +124,29 @@ pub(crate) struct World<A, F, R> {
     begun: bool,
     /// When the run ends: with the scenario, or with its last flow.
     pub(crate) end: Time,
-    agenda: A,
+    pub(crate) agenda: A,
     ahead: Lookahead,
     pub(crate) forward: Forward<F>,
     pub(crate) reverse: Reverse<R>,
     pub(crate) flows: Vec<Flow>,
     /// `None` for ideal ones.
-    hosts: Option<Box<Hosts>>,
+    pub(crate) hosts: Option<Box<Hosts>>,
     /// Flows whose measures have not ended.
-    open: usize,
-    sample_interval: Option<Duration>,
-    sample_flows: bool,
+    pub(crate) open: usize,
+    pub(crate) sample_interval: Option<Duration>,
+    pub(crate) samples_flows: bool,
+    /// Of every flow, if flows are sampled; none take memory if not.
     pub(crate) flow_series: Vec<FlowSeries>,
+    no_series: FlowSeries,
     pub(crate) forward_series: Vec<LinkSeries>,
     pub(crate) reverse_series: Vec<LinkSeries>,
+    /// `None` where all events are handled one at a time.
+    pub(crate) rounds: Option<Box<Rounds>>,
+    /// A run of fewer flows has none.
+    pub(crate) least_flows: usize,
+    /// What its rounds break, so that a test can catch it.
+    #[cfg(test)]
+    pub(crate) breach: Option<crate::rounds::tests::Breach>,
 }
 
 impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> World<A, F, R> {
@@ -207,6 +217,7 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
         if spec.sample_interval_ns.is_some() {
             agenda.set(SAMPLER, Time::ZERO);
         }
+        let samples_flows = spec.sample_flows && spec.sample_interval_ns.is_some();
         Ok(World {
             now: Time::ZERO,
             begun: false,
@@ -214,7 +225,8 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
             agenda,
             ahead: Lookahead::new(flows.len()),
             open: flows.len(),
-            flow_series: vec![FlowSeries::default(); flows.len()],
+            flow_series: vec![FlowSeries::default(); if samples_flows { flows.len() } else { 0 }],
+            no_series: FlowSeries::default(),
             forward_series: vec![LinkSeries::default(); forward.queues()],
             reverse_series: vec![LinkSeries::default(); reverse.queues()],
             forward: Forward { chain: forward, header: Spec::HEADER_BYTES },
@@ -222,8 +234,17 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
             flows,
             hosts: Hosts::new(spec, seed),
             sample_interval: spec.sample_interval_ns,
-            sample_flows: spec.sample_flows,
+            samples_flows,
+            rounds: None,
+            least_flows: rounds::LEAST_FLOWS,
+            #[cfg(test)]
+            breach: None,
         })
+    }
+
+    /// The samples of a flow so far.
+    pub(crate) fn flow_series(&self, flow: usize) -> &FlowSeries {
+        self.flow_series.get(flow).unwrap_or(&self.no_series)
     }
 
     /// Whether anything can have happened.
@@ -238,8 +259,32 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
 
     /// Runs to `until`, what happens then included, or to the end; false when cancelled.
     pub(crate) fn advance(&mut self, until: Time, cancel: &AtomicBool) -> bool {
+        if !self.begun {
+            self.begun = true;
+            self.rounds = self.rounds();
+        }
         let until = until.min(self.end);
-        self.begun = true;
+        let done = match self.rounds.take() {
+            None => self.advance_by_events(until, cancel),
+            Some(mut rounds) => {
+                let done = self.advance_in_rounds(&mut rounds, until, cancel);
+                self.rounds = Some(rounds);
+                done
+            }
+        };
+        if done {
+            self.reach(until.min(self.end));
+        }
+        done
+    }
+
+    /// Whether every flow's measures have ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.open == 0
+    }
+
+    /// [`World::advance`], an event at a time.
+    pub(crate) fn advance_by_events(&mut self, until: Time, cancel: &AtomicBool) -> bool {
         let mut events = 0u32;
         let ahead = self.ahead.is_on();
         while self.open > 0 {
@@ -280,15 +325,19 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
                 self.end = now;
             }
         }
-        self.reach(until.min(self.end));
         true
     }
 
     /// Notes that everything until `now` has happened, and lets the path know.
-    fn reach(&mut self, now: Time) {
+    pub(crate) fn reach(&mut self, now: Time) {
         self.now = self.now.max(now);
-        self.forward.chain.settle(self.now);
-        self.reverse.chain.settle(self.now);
+        self.settle(self.now);
+    }
+
+    /// Brings the path up to `now`.
+    pub(crate) fn settle(&mut self, now: Time) {
+        self.forward.chain.settle(now);
+        self.reverse.chain.settle(now);
     }
 
     /// Hands the receivers all packets that arrive now.
@@ -352,7 +401,7 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
     }
 
     fn sample(&mut self, now: Time) {
-        if self.sample_flows {
+        if self.samples_flows {
             for (series, flow) in self.flow_series.iter_mut().zip(&self.flows) {
                 if let Some(sample) = series::sample(now, flow) {
                     series.push(sample);
@@ -376,21 +425,19 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
         let mut links = link_records(&self.forward.chain, &spec.forward, self.forward_series, self.now);
         links.extend(link_records(&self.reverse.chain, &spec.reverse, self.reverse_series, self.now));
         let end = self.now;
-        let flows = self
-            .flows
-            .iter()
-            .zip(self.flow_series)
+        // First what a record needs of them, because thousands of flows take more memory than all else.
+        let done: Vec<_> = self.flows.into_iter().map(|flow| Done::of(&flow, end)).collect();
+        let mut all_series = self.flow_series.into_iter();
+        let flows = done
+            .into_iter()
             .zip(&spec.flows)
-            .map(|((flow, series), flow_spec)| {
-                let totals = totals(flow, end);
-                FlowRecord {
-                    label: flow_spec.label.clone(),
-                    controller: flow_spec.controller.text().to_string(),
-                    transfers_ns: flow.transfers_ns(),
-                    rebuffered_ns: flow.rebuffered_ns(Time::from_nanos(totals.end_ns)),
-                    totals,
-                    series,
-                }
+            .map(|(Done { totals, transfers_ns, rebuffered_ns }, flow)| FlowRecord {
+                label: flow.label.clone(),
+                controller: flow.controller.text().to_string(),
+                transfers_ns,
+                rebuffered_ns,
+                totals,
+                series: all_series.next().unwrap_or_default(),
             })
             .collect();
         Run {
@@ -410,6 +457,21 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
             flows,
             links,
         }
+    }
+}
+
+/// What a flow has done, for its record.
+struct Done {
+    totals: FlowTotals,
+    transfers_ns: Vec<u64>,
+    rebuffered_ns: Option<u64>,
+}
+
+impl Done {
+    fn of(flow: &Flow, end: Time) -> Done {
+        let totals = totals(flow, end);
+        let rebuffered_ns = flow.rebuffered_ns(Time::from_nanos(totals.end_ns));
+        Done { transfers_ns: flow.transfers_ns(), rebuffered_ns, totals }
     }
 }
 
@@ -434,7 +496,7 @@ fn totals(flow: &Flow, end: Time) -> FlowTotals {
 }
 
 /// Appends the present state of a direction's queues.
-fn sample_links<P>(series: &mut [LinkSeries], now: Time, chain: &impl Carrier<P>) {
+pub(crate) fn sample_links<P>(series: &mut [LinkSeries], now: Time, chain: &impl Carrier<P>) {
     for (index, series) in series.iter_mut().enumerate() {
         series.sample(QueueSample::of(chain.queue(index), now));
     }

@@ -98,7 +98,8 @@ impl Sender {
     /// [`Sender::on_any_ack`] up to where data is sent, for an ACK that only acknowledges in order, in the open state,
     /// with nothing SACKed, lost, retransmitted or marked, as for most ACKs of a flow with a built-in controller. The caller sets
     /// the timer, because sending sets it again.
-    #[inline]
+    // Always, because it is called for each kind of wire.
+    #[inline(always)]
     fn on_plain_ack(&mut self, now: Time, ack: &Acknowledgement) {
         self.timers.retransmits = 0;
         self.take_window(ack);

@@ -361,6 +361,20 @@ impl Sender {
         self.board.prefetch_ends();
     }
 
+    /// A hint: events of all kinds will follow. Not every controller is as large as the largest.
+    #[inline(always)]
+    pub(crate) fn prefetch_events(sender: &Option<Sender>) {
+        const CONTROLLER: usize = std::mem::offset_of!(Sender, controller);
+        prefetch_first(sender, CONTROLLER + 128);
+    }
+
+    /// A hint: events of all kinds will follow.
+    #[inline(always)]
+    pub(crate) fn prefetch_windows(&self) {
+        self.board.prefetch_window();
+        self.rack.prefetch(&self.board);
+    }
+
     /// When the sender next has something to do by itself.
     #[inline]
     pub(crate) fn timer(&self) -> Time {

@@ -50,6 +50,8 @@ pub(crate) struct Scoreboard {
 impl Scoreboard {
     /// Segments that the rings hold at first, and at least.
     const INITIAL: usize = 16;
+    /// Segments of a window that is worth fetching as a whole.
+    const SMALL: u64 = 64;
     /// They shrink when they are this many times larger than needed, to stay in the CPU caches.
     const SHRINK_AT: usize = 8;
 
@@ -106,6 +108,18 @@ impl Scoreboard {
         self.prefetch(self.next);
         prefetch(self.tags(self.una));
         prefetch(self.tags(self.next));
+    }
+
+    /// A hint: the whole window, if it is small, will soon be looked at.
+    #[inline(always)]
+    pub(crate) fn prefetch_window(&self) {
+        prefetch(self.tags(self.una));
+        let mut seq = self.una;
+        let end = self.next.min(self.una + Self::SMALL) + 4;
+        while seq < end {
+            self.prefetch(seq);
+            seq += 2;
+        }
     }
 
     /// A hint: the transmit state of `seq`, any number, will soon be looked at.
