@@ -33,7 +33,10 @@ impl SimError {
             },
             SimError::Refused { field, given, expected } => {
                 let sentence = self.to_string();
-                Mistake { sentence, ..Mistake::new(field, given, expected, "see docs/tutorials/simulation.md") }
+                Mistake {
+                    sentence,
+                    ..Mistake::new(field, given, expected, "see docs/tutorials/simulation.md")
+                }
             }
             SimError::Path(path) => {
                 let fix = "resolve the scenario again";
