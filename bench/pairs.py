@@ -1,8 +1,8 @@
-"""Two builds of the simulator on the same scenarios, in turn: how much of the time of the first the second takes.
+"""Two builds of the simulator on the same scenarios, in turn: which part of the time the second takes.
 
     python bench/pairs.py BEFORE AFTER [--rounds 7] | python bench/record.py "bench/pairs.py BEFORE AFTER"
 
-BEFORE and AFTER are programs `fullpipe-bench`. Bulk flows on 10 Gbit/s, 20 ms, 1 bdp, for 2 s, start-up included.
+BEFORE and AFTER are programs `fullpipe-bench`. Bulk flows on 10 Gbit/s, 20 ms, 1 bdp, for 2 s with start-up.
 """
 
 import argparse
