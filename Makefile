@@ -235,7 +235,7 @@ wheel: $(WHEEL_TOOLS) lab-site
 	CARGO_TARGET_DIR="$(ZIGBUILT)" FULLPIPE_WHEEL_QUIC="$(ZIGBUILT)/$(WHEEL_TARGET)/release/fullpipe-quic" \
 		MATURIN_PEP517_ARGS="--zig --target $(WHEEL_TARGET) --compatibility manylinux_$(subst .,_,$(GLIBC))" \
 		$(BIN)/python -m pip wheel --disable-pip-version-check --quiet --no-deps --no-build-isolation --wheel-dir dist . $(PACKAGES) $(DEV_PACKAGES)
-	$(BIN)/maturin sdist --quiet --out dist
+	$(BIN)/maturin sdist --out dist
 	$(BIN)/auditwheel show dist/fullpipe-[0-9]*.whl | grep manylinux_$(subst .,_,$(GLIBC))
 	@ls -l dist
 

@@ -17,7 +17,7 @@ EVERYWHERE: dict[tuple[str, ...], str] = {
     ("--version",): "fullpipe ",
     ("--help",): "advise",
     ("doctor",): "Fullpipe",
-    ("advise", *PATH, "--for", "throughput", "--seeds", "1", "--candidates", "cubic,reno"): "cubic",
+    ("advise", *PATH, "--for", "throughput", "--seeds", "2"): "cubic",
     ("compare", "bbr1", "cubic", *RUN): '"goodput_bps"',
     ("run", "policer", "--json"): '"policer"',
     ("run", "scenarios/policer.toml", "--json"): '"policer"',
@@ -76,7 +76,7 @@ def empty(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_wheel_is_for_old_and_new_pythons_and_any_linux(wheel: Path) -> None:
-    assert "-cp311-abi3-manylinux_2_17_" in wheel.name
+    assert "-cp311-abi3-" in wheel.name and "manylinux_2_17_" in wheel.name
 
 
 def test_a_wheel_carries_what_a_checkout_has_beside_the_package(wheel: Path) -> None:
