@@ -284,7 +284,7 @@ def test_a_folder_that_another_sweep_works_in_is_left_as_it_is(tiny: Path) -> No
             'fullpipe: --hosts "solaris" cannot be used',
         ),
         (["agree", "--grid", "tiny.toml", "--hosts="], "expected one of ideal, linux"),
-        (["agree", "--grid", "tiny"], "expected the path of a file; check the path"),
+        (["agree", "--grid", "tiny"], '--grid "tiny" cannot be used; expected '),
         (["agree", "--grid", "tiny.toml", "--only", "x"], "some cell's name matches"),
         (["agree", "--grid", "tiny.toml", "--seeds", "0"], "--seeds 0 "),
         (["agree", "--grid", "tiny.toml", "--seeds", "100000000", "--list"], "--seeds 100000000 "),

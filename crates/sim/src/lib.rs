@@ -9,7 +9,8 @@
 //! [`run_plainly`] computes that record, too, by the simplest means: tests compare the two.
 //!
 //! Read in this order: `simulation` (a run from outside), `world` (the main loop), `sender` and `receiver` (the two halves of
-//! a connection, as in Linux), `agenda` (what happens next), `rounds` (many flows, one after the other), `ahead` (what the next events need, fetched in time), `plug`
+//! a connection, as in Linux), `agenda` (what happens next), `world::rounds` (many flows, one after the other), `ahead` (what the
+//! next events need, fetched in time), `plug`
 //! (controllers from outside), `said` (changes and errors in words), `tap` (what a log is told), `verify` (conservation, checked in every run).
 
 mod agenda;
@@ -24,7 +25,6 @@ mod marked;
 mod packet;
 mod plug;
 mod receiver;
-mod rounds;
 mod running;
 mod said;
 mod sender;

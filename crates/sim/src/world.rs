@@ -1,5 +1,7 @@
 //! The main loop: the next source on the agenda acts.
 
+mod rounds;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use fullpipe_cc::{Config, Limits};
@@ -19,12 +21,13 @@ use crate::error::SimError;
 use crate::flow::{Flow, FlowConfig, ReturnWire};
 use crate::hosts::{self, Hosts};
 use crate::packet::{Acknowledgement, Segment};
-use crate::rounds::{self, Rounds};
 use crate::sender::metrics::{Beginning, Shared};
 use crate::sender::send_buffer::Growth;
 use crate::sender::{MarkableRun, SenderConfig, Wire};
 use crate::series;
 use crate::verify;
+
+use self::rounds::Rounds;
 
 /// Linux `TCP_INIT_CWND` (RFC 6928).
 const INITIAL_CWND: u32 = 10;
@@ -146,7 +149,7 @@ pub(crate) struct World<A, F, R> {
     pub(crate) least_flows: usize,
     /// What its rounds break, so that a test can catch it.
     #[cfg(test)]
-    pub(crate) breach: Option<crate::rounds::tests::Breach>,
+    pub(crate) breach: Option<crate::world::rounds::tests::Breach>,
 }
 
 impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> World<A, F, R> {

@@ -1,6 +1,6 @@
 //! Random scenarios in rounds, compared with the plain simulator.
 
-#[path = "../../tests/random/mod.rs"]
+#[path = "../../../tests/random/mod.rs"]
 mod random;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
