@@ -50,8 +50,9 @@ def _about(conformity: CaseResults, result: Result, check: Check) -> list[str]:
     of_this_run = result.reason and result.reason_seed == check.seed
     source = f"{result.case.source}; the number is {check.criterion.source}"
     with_versions = f" ({conformity.versions})" if conformity.versions else ""
+    command = f"fullpipe conform {conformity.controller}{conformity.option}"
     return [
-        f"# {result.case.title}: the case {result.case.name} of `fullpipe conform {conformity.controller}{conformity.option}`.",
+        f"# {result.case.title}: the case {result.case.name} of `{command}`.",
         f"# Expected: {check.criterion.quantity}: {check.criterion.bounds}.",
         f"# Measured: {check.measured}, seed {check.seed}{with_versions}.",
         # For instance what the case waited for in vain. One line, whatever it holds.

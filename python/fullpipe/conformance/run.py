@@ -56,8 +56,8 @@ def conform(
     inside a QUIC stack are played anyhow. Cases that speak of BBR's phases are not applicable to a controller
     that shows none. The result prints as a table; `result.passed` says whether every applicable case passes.
 
-    `suite="loss"` has the cases of loss-based controllers instead. Each is for CUBIC, Reno, HyStart++ or all of
-    them. What a controller of your own is, `like` says: `"cubic"`, `"reno"` or `"cubic,hystartpp"`.
+    `suite="loss"` has the cases of loss-based controllers instead. Each is for CUBIC, Reno, HyStart++ or
+    all of them. What a controller of your own is, `like` says: `"cubic"`, `"reno"` or `"cubic,hystartpp"`.
 
     A `Program` is judged from outside, over real packets: by the cases for any sender, and by those for its
     kind, `like="bbr3"` or `"cubic"` (docs/how-to/programs-conform.md). `workers` is then how many runs share

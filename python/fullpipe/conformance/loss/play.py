@@ -1,28 +1,44 @@
 """What plays of loss-based cases share: losses that are placed, and windows that are compared."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
 
 from fullpipe.conformance.stage import PACKET_BYTES, Lab, Look, Stage
 
 # The states of the transport in which it repairs losses.
 REPAIRS = ("recovery", "loss")
+# The element of a roomy path that loses packets as they leave, before the bottleneck.
+_GATE = "forward[0]"
 
 
-def roomy(lab: Lab, packets: int, ms: float, *, bdps: float = 4.0, name: str, **more: object) -> Stage:
+def roomy(
+    lab: Lab,
+    packets: int,
+    ms: float,
+    *,
+    bdps: float = 4.0,
+    name: str,
+    path: Mapping[str, Any] | None = None,
+    **more: Any,
+) -> Stage:
     """A stage whose path holds so many packets without a queue, with steps of a fortieth of a round trip."""
     mbps = packets * PACKET_BYTES * 8 / ms / 1e3
-    return lab.stage(mbps=mbps, ms=ms, bdps=bdps, step_s=ms / 1e3 / 40, name=name, **more)  # type: ignore[arg-type]
+    before = {"before": [{"kind": "loss", "probability": "0 %"}]}
+    return lab.stage(
+        mbps=mbps, ms=ms, bdps=bdps, step_s=ms / 1e3 / 40, path={**before, **(path or {})}, name=name, **more
+    )
 
 
 def lose(stage: Stage, packets: int = 1) -> None:
-    """Loses packets in a row: all that pass until so many more have left."""
+    """Loses packets in a row on a roomy stage: all that leave, until these are so many."""
     sent = stage.now.sent
-    stage.change(loss="100 %")
+    stage.change(element=_GATE, loss="100 %")
     for _ in range(2000):
         stage.advance(stage.packet_s / 4)
         if stage.now.sent - sent >= packets:
             break
-    stage.change(loss="0 %")
+    stage.change(element=_GATE, loss="0 %")
 
 
 def repaired(stage: Stage, within_s: float = 10.0) -> tuple[Look, Look]:
@@ -60,7 +76,7 @@ def rounds_from(stage: Stage, first: Look, count: int) -> list[Look]:
 
 def growths(looks: Sequence[Look]) -> list[float]:
     """By how much the window grew from each look to the next, as a factor."""
-    return [later.cwnd / max(look.cwnd, 1) for look, later in zip(looks[:-1], looks[1:], strict=True)]
+    return [later.cwnd / max(look.cwnd, 1) for look, later in pairwise(looks)]
 
 
 def at_time(looks: Sequence[Look], time_s: float) -> Look:
@@ -77,3 +93,9 @@ def threshold(stage: Stage) -> float | None:
     """The slow-start threshold in packets; None if it is not shown."""
     shown = getattr(stage.bed.flow(), "ssthresh", None)
     return None if shown is None else float(shown)
+
+
+def a_round(first: Look, last: Look) -> float:
+    """Packets by which the window grew in a round trip, between two looks."""
+    rounds = (last.time_s - first.time_s) / (last.rtt_ms / 1e3)
+    return (last.cwnd - first.cwnd) / rounds

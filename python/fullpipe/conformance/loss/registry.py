@@ -9,8 +9,8 @@ from fullpipe.conformance.loss.case import LossCase
 
 # The texts that the cases follow.
 TEXT = (
-    "RFC 9438 (CUBIC), RFC 5681 (Reno), RFC 9002 (QUIC), RFC 9406 (HyStart++), RFC 9937 (PRR), RFC 3168 and 8511 (ECN), "
-    "draft-ietf-ccwg-ratelimited-increase"
+    "RFC 9438 (CUBIC), RFC 5681 (Reno), RFC 9002 (QUIC), RFC 9406 (HyStart++), RFC 9937 (PRR), "
+    "RFC 3168 and 8511 (ECN), draft-ietf-ccwg-ratelimited-increase"
 )
 # Files whose cases come first; others follow by their names.
 _ORDER = (

@@ -31,8 +31,8 @@ def _one(lab: Lab) -> float:
 def decrease_cubic(lab: Lab) -> Measured:
     """A loss takes three tenths of CUBIC's window.
 
-    One packet is lost in congestion avoidance, with about 100 packets in flight, on 90 Mbit/s and 40 ms. A stack that
-    reduced by beta twice, to 0.49, fails here (microsoft/msquic#2231).
+    One packet is lost in congestion avoidance, with about 100 packets in flight, on 90 Mbit/s and 40 ms. A
+    stack that reduced by beta twice, to 0.49, fails here (microsoft/msquic#2231).
     """
     return {"window": _one(lab)}
 
@@ -86,8 +86,9 @@ _SPREAD = """
 def one_reduction_cubic(lab: Lab) -> Measured:
     """The losses of one round trip reduce CUBIC's window once.
 
-    Eight packets are lost one by one within a round trip, so that ACKs report them one after the other. A stack that
-    began a new recovery with each ACK fails here (zigstack/zquic#175, private-octopus/picoquic#1823).
+    Eight packets are lost one by one within a round trip, so that ACKs report them one after the other. A
+    stack that began a new recovery with each ACK fails here (zigstack/zquic#175,
+    private-octopus/picoquic#1823).
     """
     return _spread(lab)
 
@@ -133,7 +134,7 @@ def two_losses_two_reductions(lab: Lab) -> Measured:
     """
     lost [at least 50]: packets lost
         ours: the case is what it says
-    least [at least 2]: the window that is reached or exceeded in 99 % of the time without a timeout, in packets
+    least [at least 2]: window that is reached or exceeded in 99 % of the time without a timeout, in packets
         RFC 9002's kMinimumWindow; RFC 5681's least threshold
     progress [at least 0.02]: share of the path's rate that is used
         ours: nothing stalls
@@ -145,8 +146,8 @@ def two_losses_two_reductions(lab: Lab) -> Measured:
 def minimum_window(lab: Lab) -> Measured:
     """However much is lost, the window stays at two packets or more.
 
-    15 % of all packets are lost for 20 s, on 20 Mbit/s and 40 ms. What follows a timeout does not count, where TCP's
-    window is one packet.
+    15 % of all packets are lost for 20 s, on 20 Mbit/s and 40 ms. What follows a timeout does not count,
+    where TCP's window is one packet.
     """
     stage = lab.stage(path={"loss": "15 %"}, name="15 % of loss")
     stage.run(20)
