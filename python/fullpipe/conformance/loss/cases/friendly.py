@@ -2,16 +2,20 @@
 
 from fullpipe.conformance.case import Case, Measured
 from fullpipe.conformance.loss.case import LossCase
+from fullpipe.conformance.loss.cases.curve import BETA
 from fullpipe.conformance.loss.play import a_round, roomy, to_avoidance
 from fullpipe.conformance.stage import Lab, Look, Stage
 
 
-def _friendly(lab: Lab, name: str) -> tuple[Stage, Look, Look]:
-    """A loss at about 200 packets with a round trip of 10 ms, where Reno is faster than the curve for seconds."""
+def _friendly(lab: Lab, name: str) -> tuple[Stage, float, Look]:
+    """A loss at about 200 packets with a round trip of 10 ms, where Reno is faster than the curve.
+
+    The stage, the window at the loss, and a look two round trips later.
+    """
     stage = roomy(lab, 300, 10, name=name)
-    before, _ = to_avoidance(stage, 100)
+    _, after = to_avoidance(stage, 100)
     stage.run(2 * stage.rtt_s)
-    return stage, before, stage.now
+    return stage, after.cwnd / BETA, stage.now
 
 
 @LossCase.of(
@@ -30,7 +34,7 @@ def reno_friendly_slope(lab: Lab) -> Measured:
     with another alpha fail here (microsoft/msquic#2265).
     """
     stage, before, first = _friendly(lab, "the Reno-friendly region")
-    last = stage.until(lambda look: look.cwnd >= 0.97 * before.cwnd, 5, "nearly the last maximum")
+    last = stage.until(lambda look: look.cwnd >= 0.97 * before, 5, "nearly the last maximum")
     return {"growth": a_round(first, last)}
 
 
@@ -51,8 +55,8 @@ def reno_friendly_above(lab: Lab) -> Measured:
     (microsoft/msquic#2877, NTAP/rfc8312bis#146).
     """
     stage, before, _ = _friendly(lab, "above the window of the loss")
-    first = stage.until(lambda look: look.cwnd >= 1.02 * before.cwnd, 5, "the last maximum")
-    last = stage.until(lambda look: look.cwnd >= 1.25 * before.cwnd, 5, "a quarter above it")
+    first = stage.until(lambda look: look.cwnd >= 1.02 * before, 5, "the last maximum")
+    last = stage.until(lambda look: look.cwnd >= 1.25 * before, 5, "a quarter above it")
     return {"growth": a_round(first, last)}
 
 
