@@ -157,7 +157,9 @@ class CaseResults:
         """
         if result.verdict != FAIL:
             return None
-        return result.case.failed_by.get(_LIKE.get(self.controller, self.controller))
+        # The suite of loss-based control tells the RFC's algorithms from Linux's.
+        name = self.controller if self.suite == LOSS else _LIKE.get(self.controller, self.controller)
+        return result.case.failed_by.get(name)
 
     @property
     def summary(self) -> str:

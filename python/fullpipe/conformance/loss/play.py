@@ -34,8 +34,9 @@ def lose(stage: Stage, packets: int = 1) -> None:
     """Loses packets in a row on a roomy stage: all that leave, until these are so many."""
     sent = stage.now.sent
     stage.change(element=_GATE, loss="100 %")
-    for _ in range(2000):
-        stage.advance(stage.packet_s / 4)
+    step_s = stage.packet_s / 4
+    for _ in range(round(3 * stage.rtt_s / step_s)):
+        stage.advance(step_s)
         if stage.now.sent - sent >= packets:
             break
     stage.change(element=_GATE, loss="0 %")

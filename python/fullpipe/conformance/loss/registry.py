@@ -23,6 +23,9 @@ _ORDER = (
     "limited",
     "idle",
     "timeouts",
+    "undo",
+    "marks",
+    "prr",
     "hystartpp",
 )
 

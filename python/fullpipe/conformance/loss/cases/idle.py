@@ -9,7 +9,7 @@ _FIRST = 9_000_000
 
 
 def _paused(lab: Lab, pause: str) -> tuple[Stage, Look, Look]:
-    """A transfer with a loss, a pause and another transfer: the looks at the end of the first and at new data."""
+    """A transfer with a loss, a pause and another one: looks at the end of the first and at new data."""
     stage = roomy(
         lab,
         600,

@@ -67,7 +67,7 @@ def limit_paced(lab: Lab) -> Measured:
 @LossCase.of(
     """
     loss [yes]: a loss ended slow start
-    transfers [at least 60]: packets of the small transfers, in hundreds
+    transfers [at least 58]: packets of the small transfers, in hundreds
         ours: the case is what it says
     window [at most 1.1]: window after the small transfers, of that before them
         1, and a packet; ours: what one used round may add
