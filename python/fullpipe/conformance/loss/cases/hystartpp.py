@@ -12,7 +12,8 @@ def _risen(lab: Lab, ms: float, rise_ms: float, name: str) -> tuple[Stage, Look]
     """Slow start on a path without a queue, whose delay rises at a window of 100 packets: the look then."""
     stage = roomy(lab, 2_500, ms, name=name)
     stage.until(lambda look: look.cwnd >= 100, 10, "a window of 100 packets")
-    stage.change(rtt=f"{ms + rise_ms} ms")
+    # On the way forward alone, so that a round trip sees all of it.
+    stage.change(delay=f"{ms / 2 + rise_ms} ms")
     return stage, stage.now
 
 
@@ -80,7 +81,7 @@ def css_resumes(lab: Lab) -> Measured:
     """
     stage, risen = _risen(lab, 50, 10, "the RTT rises and falls")
     looks = rounds_from(stage, risen, 3)
-    stage.change(rtt="50 ms")
+    stage.change(delay="25 ms")
     after = rounds_from(stage, stage.now, 3)
     return {"slow": growths(looks)[-1], "fast": growths(after)[-1]}
 
@@ -102,7 +103,7 @@ def css_not_by_jitter(lab: Lab) -> Measured:
     start by a single RTT fails here (private-octopus/picoquic#674).
     """
     stage = roomy(lab, 2_500, 50, path={"jitter": "3.5 ms"}, name="jitter of 3.5 ms")
-    stage.until(lambda look: look.round >= 2 and look.inflight > 0, 5, "a second round")
+    stage.until(lambda look: look.round >= 3 and look.inflight > 0, 5, "a third round")
     return {"least": min(growths(rounds_from(stage, stage.now, 4)))}
 
 

@@ -12,8 +12,8 @@ from fullpipe.conformance.stage import Lab
         ours: the case is what it says
     flight [5 to 12 packets]: most packets in flight
         ours: the case is what it says
-    window [at most 2]: window after 10 s, of twice the largest flight or the initial window's ten packets
-        the limit of slow start is twice the largest flight; ours: what was in flight is seen late by a packet or two
+    window [at most 2]: window after 10 s, of the largest flight, or of the initial window's ten packets
+        the limit of slow start is twice the largest flight
     """,
     source="draft-ietf-ccwg-ratelimited-increase 3 and 3.1; RFC 9002 7.8",
     main="window",

@@ -1,8 +1,10 @@
 """The answer to congestion marks."""
 
+from itertools import pairwise
+
 from fullpipe.conformance.case import Case, Measured
 from fullpipe.conformance.loss.case import LossCase
-from fullpipe.conformance.loss.play import roomy
+from fullpipe.conformance.loss.play import at_time, roomy
 from fullpipe.conformance.stage import PACKET_BYTES, Lab, Look, Stage
 
 _THRESHOLD = 10
@@ -23,15 +25,16 @@ def _marked(lab: Lab) -> Stage:
 
 
 def _episodes(stage: Stage) -> list[tuple[Look, Look]]:
-    """For each answer to marks, after the first two seconds: the look before, and that after it."""
+    """For each answer to marks, after the first two seconds: the look before, and that a round trip later.
+
+    What is marked after a reduction, because the queue takes that round trip to drain, is the next answer's.
+    """
     found = []
-    before: Look | None = None
-    for last, look in zip(stage.looks, stage.looks[1:], strict=False):
-        if last.state != "cwr" and look.state == "cwr" and look.time_s > 2:
-            before = last
-        elif before is not None and look.state == "open":
-            found.append((before, look))
-            before = None
+    until_s = 2.0
+    for last, look in pairwise(stage.looks):
+        if last.state != "cwr" and look.state == "cwr" and look.time_s > until_s:
+            until_s = look.time_s + 5 * stage.rtt_s
+            found.append((last, at_time(stage.looks, last.time_s + stage.rtt_s)))
     return found
 
 
@@ -56,9 +59,9 @@ _PREMISES = """
 
 @LossCase.of(
     f"""
-    least [at least 0.66]: least window after marks, of that before
+    least [at least 0.66]: least window a round trip after marks, of that before
         beta of 0.7; two reductions leave 0.49
-    most [at most 0.87]: most window after marks, of that before
+    most [at most 0.87]: most window a round trip after marks, of that before
         RFC 8511's 0.85; ours: two packets
     {_PREMISES.strip()}
     """,
@@ -78,9 +81,9 @@ def mark_once_cubic(lab: Lab) -> Measured:
 
 @LossCase.of(
     f"""
-    least [at least 0.47]: least window after marks, of that before
+    least [at least 0.47]: least window a round trip after marks, of that before
         a half; two reductions leave a quarter
-    most [at most 0.87]: most window after marks, of that before
+    most [at most 0.87]: most window a round trip after marks, of that before
         RFC 8511's 0.85; ours: two packets
     {_PREMISES.strip()}
     """,

@@ -1,6 +1,7 @@
 """Proportional Rate Reduction: what leaves during a recovery."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from fullpipe.conformance.case import Case, Measured
 from fullpipe.conformance.loss.case import LossCase
@@ -12,7 +13,7 @@ _NEEDS = ("prr",)
 
 def _recovery(lab: Lab, packets: int, name: str) -> tuple[Stage, Sequence[Look]]:
     """The looks of a recovery from so many losses in a row, in congestion avoidance at about 110 packets."""
-    stage = roomy(lab, 300, 40, name=name)
+    stage = roomy(lab, 110, 40, name=name)
     to_avoidance(stage, 80)
     stage.run(8 * stage.rtt_s)
     lose(stage, packets)
@@ -31,7 +32,8 @@ def _recovery(lab: Lab, packets: int, name: str) -> tuple[Stage, Sequence[Look]]
 def prr_ends_at_threshold(lab: Lab) -> Measured:
     """A recovery ends with a window that is the threshold.
 
-    One packet is lost at about 110 packets, on 90 Mbit/s and 40 ms.
+    One packet is lost at about 110 packets, on 33 Mbit/s and 40 ms, which
+    hold as many.
     """
     stage, looks = _recovery(lab, 1, "one packet is lost")
     found = threshold(stage)
@@ -65,7 +67,7 @@ def prr_no_silence(lab: Lab) -> Measured:
     lost [35 to 90]: packets lost
         ours: the case is what it says
     burst [at most 12 packets]: most packets sent in a fortieth of a round trip in the recovery
-        ours: what an ACK clock of so large a window brings, twice, and a retransmission; a window refilled at once is 40
+        ours: an ACK for two packets brings three, thrice; a window refilled at once is 40
     """,
     source="RFC 9937 5 (PRR-CRB, PRR-SSRB)",
     needs=_NEEDS,
@@ -77,7 +79,7 @@ def prr_no_burst(lab: Lab) -> Measured:
     40 packets in a row are lost of about 110, so that less is in flight than the threshold allows.
     """
     stage, looks = _recovery(lab, 40, "forty packets are lost")
-    bursts = [later.sent - look.sent for look, later in zip(looks, looks[1:], strict=False)]
+    bursts = [later.sent - look.sent for look, later in pairwise(looks)]
     return {"lost": stage.now.lost - looks[0].lost, "burst": max(bursts)}
 
 

@@ -1,8 +1,10 @@
 """Losses and timeouts that were none, and losses that were."""
 
+from itertools import pairwise
+
 from fullpipe.conformance.case import Case, Measured
 from fullpipe.conformance.loss.case import LossCase
-from fullpipe.conformance.loss.play import REPAIRS, at_time, lose, roomy, to_avoidance
+from fullpipe.conformance.loss.play import REPAIRS, lose, roomy, to_avoidance
 from fullpipe.conformance.stage import Lab, Look, Stage
 
 _NO_UNDO = "a probe timeout declares nothing lost, so that nothing is to be undone (RFC 9002 section 6.2)"
@@ -11,14 +13,16 @@ _FAR = "forward[4]"
 
 
 def _recoveries(stage: Stage) -> list[tuple[Look, Look]]:
-    """For each recovery: the look before it, and that three round trips after it."""
+    """For each recovery: the look before it, and that with the largest window in the three rounds after it."""
     found = []
     before: Look | None = None
-    for last, look in zip(stage.looks, stage.looks[1:], strict=False):
+    for last, look in pairwise(stage.looks):
         if last.state not in REPAIRS and look.state in REPAIRS:
             before = last
         elif before is not None and last.state in REPAIRS and look.state not in REPAIRS:
-            found.append((before, at_time(stage.looks, look.time_s + 3 * stage.rtt_s)))
+            until_s = look.time_s + 3 * stage.rtt_s
+            after = [one for one in stage.since(look) if one.time_s <= until_s]
+            found.append((before, max(after, key=lambda one: one.cwnd)))
             before = None
     return found
 
@@ -29,8 +33,8 @@ def _recoveries(stage: Stage) -> list[tuple[Look, Look]]:
         ours: only the first loss is one
     recoveries [at least 3]: recoveries from packets that were late
         ours: the case is what it says
-    window [at least 0.93]: least window three round trips after a recovery, of that before
-        1; ours: a second packet may be late
+    window [at least 0.93]: largest window in the three round trips after a recovery, of that before
+        1; ours: a packet or two; in that time, another packet may be late
     """,
     source="RFC 9438 4.9.2; RFC 4015 3.2",
     main="window",
@@ -100,8 +104,8 @@ def undo_timeout(lab: Lab) -> Measured:
 
 @LossCase.of(
     """
-    lost [3 to 9]: packets lost
-        ours: the case is what it says
+    lost [3 to 20]: packets lost
+        ours: three, and what leaves at the same moment
     window [at most 0.75]: window ten round trips after the recovery, of that before
         0.7; ours: growth of ten round trips
     """,
