@@ -70,8 +70,8 @@ def pause_adds_nothing(lab: Lab) -> Measured:
 @LossCase.of(
     """
     burst [at most 0.6]: packets sent in the first quarter of a round trip, of the window before the pause
-        1.25 / 4 where pacing spreads the window (RFC 9002 7.7); else the window has fallen (RFC 5681 4.1); ours: a burst
-        of ten packets and a step
+        1.25 / 4 where pacing spreads the window (RFC 9002 7.7); else the window has fallen (RFC 5681 4.1);
+        ours: a burst of ten packets and a step
     """,
     source="RFC 9002 7.7, 7.8; RFC 5681 4.1",
 )

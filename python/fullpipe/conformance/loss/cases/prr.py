@@ -12,10 +12,10 @@ _NEEDS = ("prr",)
 
 
 def _recovery(lab: Lab, packets: int, name: str) -> tuple[Stage, Sequence[Look]]:
-    """The looks of a recovery from so many losses in a row, in congestion avoidance at about 110 packets."""
+    """The looks of a recovery from so many losses in a row, in congestion avoidance, with a path that is full."""
     stage = roomy(lab, 110, 40, name=name)
     to_avoidance(stage, 80)
-    stage.run(8 * stage.rtt_s)
+    stage.until(lambda look: look.cwnd >= 115, 20, "a window that fills the path")
     lose(stage, packets)
     before, after = repaired(stage)
     return stage, [look for look in stage.looks if before.time_s <= look.time_s <= after.time_s]
