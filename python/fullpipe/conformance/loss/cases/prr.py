@@ -12,7 +12,7 @@ _NEEDS = ("prr",)
 
 
 def _recovery(lab: Lab, packets: int, name: str) -> tuple[Stage, Sequence[Look]]:
-    """The looks of a recovery from so many losses in a row, in congestion avoidance, with a path that is full."""
+    """The looks of a recovery from so many losses in a row, in congestion avoidance on a full path."""
     stage = roomy(lab, 110, 40, name=name)
     to_avoidance(stage, 80)
     stage.until(lambda look: look.cwnd >= 115, 20, "a window that fills the path")
@@ -64,10 +64,10 @@ def prr_no_silence(lab: Lab) -> Measured:
 
 @LossCase.of(
     """
-    lost [35 to 90]: packets lost
+    lost [70 to 140]: packets lost
         ours: the case is what it says
     burst [at most 12 packets]: most packets sent in a fortieth of a round trip in the recovery
-        ours: an ACK for two packets brings three, thrice; a window refilled at once is 40
+        ours: an ACK for two packets brings three, thrice; a window refilled at once is 20 or more
     """,
     source="RFC 9937 5 (PRR-CRB, PRR-SSRB)",
     needs=_NEEDS,
@@ -76,9 +76,9 @@ def prr_no_silence(lab: Lab) -> Measured:
 def prr_no_burst(lab: Lab) -> Measured:
     """Heavy losses are not answered by a burst.
 
-    40 packets in a row are lost of about 110, so that less is in flight than the threshold allows.
+    80 packets in a row are lost of about 115, so that less is in flight than the threshold allows.
     """
-    stage, looks = _recovery(lab, 40, "forty packets are lost")
+    stage, looks = _recovery(lab, 80, "eighty packets are lost")
     bursts = [later.sent - look.sent for look, later in pairwise(looks)]
     return {"lost": stage.now.lost - looks[0].lost, "burst": max(bursts)}
 

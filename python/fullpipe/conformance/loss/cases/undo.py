@@ -13,7 +13,7 @@ _FAR = "forward[4]"
 
 
 def _recoveries(stage: Stage) -> list[tuple[Look, Look]]:
-    """For each recovery: the look before, and that with the largest window in three rounds after it."""
+    """For each recovery: the look before, and that with the largest window in the next three rounds."""
     found = []
     before: Look | None = None
     for last, look in pairwise(stage.looks):
