@@ -1,6 +1,6 @@
 """A loss-based controller in Python, by the RFCs, with one mistake of its own choice.
 
-It has no pacing, no PRR and, but for some mistakes, no HyStart++.
+It has no PRR and, but for some mistakes, no pacing and no HyStart++.
 """
 
 import math
@@ -19,11 +19,13 @@ class Window(fp.Controller):
 
     def __init__(self, mistake: str = "") -> None:
         self.mistake = mistake
+        # Else its own bursts are queues, which slow start would see.
+        self.paced = mistake.startswith("css")
         self.cwnd = 10.0
         self.ssthresh: float | None = None
         self.saved: tuple[float, float | None] | None = None
         self.max_flight = 0
-        self.reductions = self.lost = 0
+        self.reductions = self.lost = self.high = 0
         self.last_ack_s = -1.0
         self.least_rtt_s = math.inf
         self.conservative = False
@@ -75,14 +77,14 @@ class Window(fp.Controller):
         if ack.rtt_s is None or self.ssthresh is not None:
             return
         self.least_rtt_s = min(self.least_rtt_s, ack.rtt_s)
-        rise_s = ack.rtt_s - self.least_rtt_s
-        if self.mistake in ("css-for-good", "css-twice") and rise_s > 0.004:
-            self.conservative = True
-        elif self.mistake == "css-by-an-eighth" and rise_s > self.least_rtt_s / 8:
-            self.conservative = True
-        elif (self.mistake == "leaves-by-a-spike" and rise_s > 0.002) or (
-            self.mistake == "exit-without-maximum" and rise_s > 0.004
-        ):
+        least_s = {"leaves-by-a-spike": 0.002, "css-by-an-eighth": self.least_rtt_s / 8}
+        risen = ack.rtt_s - self.least_rtt_s > least_s.get(self.mistake, 0.004)
+        self.high = self.high + 1 if risen else 0
+        # One RTT may be that of a delayed ACK.
+        if self.high < (1 if self.mistake == "leaves-by-a-spike" else 8):
+            return
+        self.conservative = self.mistake.startswith("css")
+        if self.mistake in ("leaves-by-a-spike", "exit-without-maximum"):
             self.ssthresh = self.cwnd
             self.left_slow_start()
 
@@ -135,8 +137,9 @@ class Window(fp.Controller):
             self.ssthresh = max((self.cwnd if first else self.ssthresh or 0) * self.beta, 2)
         if self.mistake == "stays-at-the-floor":
             self.ssthresh = 2
+        if first:
+            self.collapsed()
         self.cwnd = 1
-        self.collapsed()
 
     def collapsed(self) -> None: ...
 

@@ -1,11 +1,10 @@
-"""`fullpipe conform --suite loss`: the cases hold CUBIC, Reno and HyStart++ to their RFCs, and notice mistakes."""
+"""`fullpipe conform --suite loss`: cases hold CUBIC, Reno and HyStart++ to the RFCs, and notice mistakes."""
 
 import json
 import re
 from pathlib import Path
 
 import pytest
-from loss_mistakes import Cubic, Reno
 from typer.testing import CliRunner
 
 import fullpipe as fp
@@ -14,6 +13,7 @@ from fullpipe.conformance import registry as bbr3
 from fullpipe.conformance.loss import registry
 from fullpipe.conformance.loss.case import TRAITS, traits
 from fullpipe.conformance.results import FAIL, NOT_APPLICABLE, PASS
+from loss_mistakes import Cubic, Reno
 
 # For each case a controller that makes a mistake, and what it is like.
 MISTAKES: dict[str, tuple[object, str]] = {
@@ -60,7 +60,7 @@ MISTAKES: dict[str, tuple[object, str]] = {
     "marks-bound-queue": (Reno.using(mistake="ignores-marks"), "reno"),
     "prr-ends-at-threshold": (Reno.using(mistake="grows-in-recovery"), "reno,prr"),
     "prr-no-silence": ("newreno", "reno,prr"),
-    "prr-no-burst": ("newreno", "reno,prr"),
+    "prr-no-burst": (Reno, "reno,prr"),
     "css-growth": (Cubic.using(mistake="css-twice"), "cubic,hystartpp"),
     "css-rounds": (Cubic.using(mistake="css-for-good"), "cubic,hystartpp"),
     "css-resumes": (Cubic.using(mistake="css-for-good"), "cubic,hystartpp"),
@@ -102,3 +102,115 @@ def test_the_controllers_in_python_pass_without_a_mistake(controller: type[fp.Co
     names = [name for name in NAMES if name not in NOT_IN_PYTHON]
     found = fp.conform(controller, names, suite="loss", like=like)
     assert found.passed, [(one.case.name, one.checks) for one in found.results if one.verdict == FAIL]
+
+
+def test_a_case_is_for_the_controllers_with_its_traits() -> None:
+    of_reno = fp.conform("newreno", suite="loss")
+    for one in of_reno.results:
+        lacking = set(one.case.needs) - {"loss", "reno"}
+        assert (one.verdict == NOT_APPLICABLE) == bool(lacking), one.case.name
+    reasons = {one.reason for one in of_reno.results if one.verdict == NOT_APPLICABLE}
+    assert reasons == {
+        "newreno is not CUBIC",
+        "newreno has no HyStart++",
+        "newreno has no Proportional Rate Reduction",
+    }
+
+
+def test_a_controller_that_is_not_loss_based_is_not_judged() -> None:
+    found = fp.conform("bbr3", ["decrease-cubic", "minimum-window"], suite="loss")
+    assert [one.reason for one in found.results] == ["bbr3 is not loss-based"] * 2
+    assert found.summary == "bbr3 passes 0 of 0 applicable cases; 2 are not applicable."
+
+
+@pytest.mark.parametrize(
+    ("name", "like", "expected"),
+    [
+        ("cubic9438", "any", {"cubic", "hystartpp"}),
+        ("cubic9438:c=0.5, hystartpp=0", "any", {"cubic"}),
+        ("newreno:hystartpp=1", "any", {"reno", "hystartpp"}),
+        ("noq:cubic", "any", {"cubic"}),
+        ("reno", "any", {"reno", "prr"}),
+        ("mine.py:Mine", "any", set()),
+        ("mine.py:Mine", "cubic, hystartpp", {"cubic", "hystartpp"}),
+    ],
+)
+def test_a_name_or_a_word_says_what_a_controller_is(name: str, like: str, expected: set[str]) -> None:
+    assert traits(name, like, own=name.startswith("mine")) == {"loss", *expected}
+
+
+def test_unknown_words_are_errors() -> None:
+    with pytest.raises(fp.ScenarioError, match="cubik"):
+        fp.conform(Reno, suite="loss", like="cubik")
+    with pytest.raises(fp.ScenarioError, match="choose one of these"):
+        fp.conform("reno", suite="lossy")
+    with pytest.raises(fp.ScenarioError, match="--suite loss --list"):
+        fp.conform("reno", ["drain-time"], suite="loss")
+    with pytest.raises(fp.ScenarioError, match="whose window is seen"):
+        fp.conform(fp.Program("x", "y"), suite="loss")
+
+
+def test_every_case_says_where_it_comes_from() -> None:
+    assert len(set(NAMES)) == len(NAMES) >= 50
+    assert not set(NAMES) & {case.name for case in bbr3.every()}, "evidence and pages go by the name"
+    for case in registry.every():
+        assert re.fullmatch(r"[a-z-]+", case.name)
+        assert case.title and case.about
+        assert re.search(r"RFC \d{4} |draft-ietf-ccwg-ratelimited-increase \d", case.source), case.name
+        assert all(criterion.source for criterion in case.criteria)
+        assert re.fullmatch(r"([\w-]+/[\w-]+#\d+(, )?)*", case.bugs)
+        assert set(case.needs) <= set(TRAITS)
+        assert set(case.failed_by) <= {one["name"] for one in fp.controllers()}
+
+
+def invoke(*words: str) -> "tuple[int, str, str]":
+    done = CliRunner().invoke(cli.app, ["conform", *words])
+    return done.exit_code, done.stdout, done.stderr
+
+
+def test_the_command_plays_and_lists_the_suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = invoke("--suite", "loss", "--list")
+    assert code == 0 and [line.split()[0] for line in out.splitlines()] == NAMES
+    code, out, err = invoke("cubic9438", "--suite", "loss", "--case", "decrease-cubic", "--json")
+    assert code == 0, err
+    told = json.loads(out)
+    assert told["text"].startswith("RFC 9438") and told["cases"][0]["verdict"] == PASS
+
+
+def test_a_failure_has_pages_of_its_suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = (
+        "cubic",
+        "--suite",
+        "loss",
+        "--case",
+        "outage-flat-curve",
+        "--case",
+        "cubic-pause",
+        "--out",
+        "kept",
+    )
+    code, out, err = invoke(*words)
+    assert code == 1, err
+    assert "by design: 4.8: Linux forgets W_max" in " ".join(out.split())
+    index = (tmp_path / "kept" / "index.html").read_text(encoding="utf-8")
+    assert "cubic against the cases of loss-based control" in index and "RFC 9438 (CUBIC)" in index
+    page = (tmp_path / "kept" / "cases" / "outage-flat-curve.html").read_text(encoding="utf-8")
+    assert "Expected: 4.8: Linux forgets W_max" in page and "draft 4.8" not in page
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("cubic", "--suite", "lossy"), '--suite "lossy" cannot be used'),
+        (("cubic", "--suite", "loss", "--record"), "--record"),
+        (("cubic", "--suite", "loss", "--like", "cubik"), "cubik"),
+        (("cubic", "--like", "cubic"), "--like"),
+        (("--program", "x", "--server", "y", "--suite", "loss"), "--program"),
+    ],
+)
+def test_mistakes_on_the_command_line_are_one_sentence(words: tuple[str, ...], said: str) -> None:
+    code, out, err = invoke(*words)
+    assert (code, out) == (2, "")
+    assert said in err and err.count("\n") == 1

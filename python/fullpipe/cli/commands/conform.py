@@ -22,7 +22,7 @@ from fullpipe.cli.options import (
 )
 from fullpipe.cli.other_results import CONFORMITY, refuse_others
 from fullpipe.cli.programs import PROGRAMS, client_option, programs, sender_option, server_option
-from fullpipe.errors import unfit
+from fullpipe.errors import mistake, unfit
 from fullpipe.runs.worlds.logs import LIMIT
 from fullpipe.text import counted, joined
 
@@ -142,7 +142,7 @@ def conform(
     from fullpipe.runs.worlds.kernel_trust import BUSY
 
     if suite not in SUITES:
-        raise unfit("--suite", f"is one of {', '.join(SUITES)}", "choose one of these")
+        raise mistake("--suite", suite, f"one of {', '.join(SUITES)}", "choose one of these")
     if list_:
         _list(_listed(case or None, suite, like), as_json=as_json)
         return
@@ -254,7 +254,6 @@ def _listed(names: "Sequence[str] | None", suite: str, like: str | None) -> "Seq
 def _for_programs(cases: "Sequence[OutsideCase]", like: str) -> "tuple[Case, ...]":
     """Those that apply to a program whose congestion control is like that."""
     from fullpipe.conformance.programs.case import LIKES
-    from fullpipe.errors import mistake
 
     if like not in LIKES:
         raise mistake("like", like, f"one of {', '.join(LIKES)}", "name one of these")

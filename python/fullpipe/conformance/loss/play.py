@@ -42,7 +42,7 @@ def lose(stage: Stage, packets: int = 1) -> None:
     stage.change(element=_GATE, loss="0 %")
 
 
-def repaired(stage: Stage, within_s: float = 10.0) -> tuple[Look, Look]:
+def repaired(stage: Stage, within_s: float = 30.0) -> tuple[Look, Look]:
     """Goes on until a loss was noticed and repaired: the look before that, and the first one after it."""
     stage.until(lambda look: look.state in REPAIRS, within_s, "the recovery")
     before = stage.looks[-2]
@@ -60,7 +60,7 @@ def reduced(stage: Stage, packets: int = 1) -> tuple[Look, Look]:
 
 def to_avoidance(stage: Stage, window: int) -> tuple[Look, Look]:
     """Slow start to a window, and a loss there, which ends it."""
-    stage.until(lambda look: look.cwnd >= window, 10, f"a window of {window} packets")
+    stage.until(lambda look: look.cwnd >= window, 30, f"a window of {window} packets")
     return reduced(stage)
 
 
@@ -96,7 +96,11 @@ def threshold(stage: Stage) -> float | None:
     return None if shown is None else float(shown)
 
 
-def a_round(first: Look, last: Look) -> float:
-    """Packets by which the window grew in a round trip, between two looks."""
-    rounds = (last.time_s - first.time_s) / (last.rtt_ms / 1e3)
-    return (last.cwnd - first.cwnd) / rounds
+def a_round(stage: Stage, first: Look, last: Look) -> float:
+    """Packets by which the window grew for each window that was delivered, between two looks."""
+    looks = [look for look in stage.since(first) if look.time_s <= last.time_s]
+    packet = stage.bed.payload_share * PACKET_BYTES
+    windows = sum(
+        (later.delivered_bytes - look.delivered_bytes) / packet / look.cwnd for look, later in pairwise(looks)
+    )
+    return (last.cwnd - first.cwnd) / windows

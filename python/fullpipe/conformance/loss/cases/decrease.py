@@ -6,9 +6,9 @@ from fullpipe.conformance.loss.play import lose, reduced, repaired, roomy, to_av
 from fullpipe.conformance.stage import Lab, Stage
 
 
-def _avoiding(lab: Lab, name: str) -> Stage:
-    """A flow that is some rounds into congestion avoidance, with a window of about 100 packets."""
-    stage = roomy(lab, 300, 40, name=name)
+def _avoiding(lab: Lab, name: str, packets: int = 300) -> Stage:
+    """A flow some rounds into congestion avoidance at about 100 packets, on a path that holds so many."""
+    stage = roomy(lab, packets, 40, name=name)
     to_avoidance(stage, 80)
     stage.run(8 * stage.rtt_s)
     return stage
@@ -55,11 +55,12 @@ def decrease_reno(lab: Lab) -> Measured:
 
 def _spread(lab: Lab) -> Measured:
     """Eight losses, spread over most of a round trip."""
-    stage = _avoiding(lab, "eight packets of a flight are lost")
+    # A path that is full, so that packets leave all the time.
+    stage = _avoiding(lab, "eight packets of a flight are lost", 80)
     first = stage.now
     for _ in range(8):
         lose(stage)
-        stage.run(stage.rtt_s / 12)
+        stage.run(stage.rtt_s / 16)
     before, after = repaired(stage) if stage.now.state == "open" else (first, None)
     if after is None:
         after = stage.until(lambda look: look.state == "open", 5, "the end of the recovery")

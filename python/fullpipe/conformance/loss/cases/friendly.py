@@ -35,7 +35,7 @@ def reno_friendly_slope(lab: Lab) -> Measured:
     """
     stage, before, first = _friendly(lab, "the Reno-friendly region")
     last = stage.until(lambda look: look.cwnd >= 0.97 * before, 5, "nearly the last maximum")
-    return {"growth": a_round(first, last)}
+    return {"growth": a_round(stage, first, last)}
 
 
 @LossCase.of(
@@ -57,7 +57,7 @@ def reno_friendly_above(lab: Lab) -> Measured:
     stage, before, _ = _friendly(lab, "above the window of the loss")
     first = stage.until(lambda look: look.cwnd >= 1.02 * before, 5, "the last maximum")
     last = stage.until(lambda look: look.cwnd >= 1.25 * before, 5, "a quarter above it")
-    return {"growth": a_round(first, last)}
+    return {"growth": a_round(stage, first, last)}
 
 
 def _grown(lab: Lab, name: str, hosts: "dict[str, object]") -> float:
@@ -66,7 +66,7 @@ def _grown(lab: Lab, name: str, hosts: "dict[str, object]") -> float:
     stage.run(4 * stage.rtt_s)
     first = stage.now
     stage.run(1.5)
-    return a_round(first, stage.now) if stage.now.cwnd > after.cwnd else 0.0
+    return a_round(stage, first, stage.now) if stage.now.cwnd > after.cwnd else 0.0
 
 
 @LossCase.of(

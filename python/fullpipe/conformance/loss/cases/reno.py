@@ -12,7 +12,7 @@ def _growth(stage: Stage, window: int, rounds: int) -> float:
     stage.run(2 * stage.rtt_s)
     first = stage.now
     stage.run(rounds * stage.rtt_s)
-    return a_round(first, stage.now)
+    return a_round(stage, first, stage.now)
 
 
 @LossCase.of(

@@ -13,7 +13,7 @@ _FAR = "forward[4]"
 
 
 def _recoveries(stage: Stage) -> list[tuple[Look, Look]]:
-    """For each recovery: the look before, and that with the largest window in the next three rounds."""
+    """For each recovery: the look before it, and that of the largest window in three rounds."""
     found = []
     before: Look | None = None
     for last, look in pairwise(stage.looks):
@@ -33,7 +33,7 @@ def _recoveries(stage: Stage) -> list[tuple[Look, Look]]:
         ours: only the first loss is one
     recoveries [at least 3]: recoveries from packets that were late
         ours: the case is what it says
-    share [at least 0.8]: share of them after which, within three round trips, the window is 0.93 of that before
+    share [at least 0.8]: share of them within three rounds of which the window is 0.93 of that before
         ours: all but where a second packet is late, which begins another recovery
     """,
     source="RFC 9438 4.9.2; RFC 4015 3.2",
