@@ -12,6 +12,7 @@ from fullpipe.cli import app as cli
 from fullpipe.conformance import registry as bbr3
 from fullpipe.conformance.loss import registry
 from fullpipe.conformance.loss.case import TRAITS, traits
+from fullpipe.conformance.loss.replaced import REPLACED
 from fullpipe.conformance.results import FAIL, NOT_APPLICABLE, PASS
 from loss_mistakes import Cubic, Reno
 
@@ -179,6 +180,11 @@ def test_every_case_says_where_it_comes_from() -> None:
         assert re.fullmatch(r"([\w-]+/[\w-]+#\d+(, )?)*", case.bugs)
         assert set(case.needs) <= set(TRAITS)
         assert set(case.failed_by) <= {one["name"] for one in fp.controllers()}
+
+
+def test_what_was_replaced_is_of_a_case() -> None:
+    for one in REPLACED:
+        assert set(one.case.split(", ")) <= set(NAMES)
 
 
 def invoke(*words: str) -> "tuple[int, str, str]":
