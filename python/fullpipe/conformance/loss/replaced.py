@@ -56,6 +56,12 @@ REPLACED = (
         "148 transfers of 40 packets are 5,920",
     ),
     Replaced(
+        "outage-window, outage-slow-start",
+        "two timeouts; the window at the first acknowledgement",
+        "a second without one; the least window in the round trip after it",
+        "QUIC's probe timeouts are none, and it finds its losses later",
+    ),
+    Replaced(
         "outage-slow-start",
         "rounds by what is delivered",
         "round trips by time",
