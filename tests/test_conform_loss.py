@@ -13,7 +13,10 @@ from fullpipe.conformance import registry as bbr3
 from fullpipe.conformance.loss import registry
 from fullpipe.conformance.loss.case import TRAITS, traits
 from fullpipe.conformance.loss.replaced import REPLACED
+from fullpipe.conformance.packet_logs import _job
 from fullpipe.conformance.results import FAIL, NOT_APPLICABLE, PASS
+from fullpipe.runs.engines import pool
+from fullpipe.runs.worlds import registry as worlds
 from loss_mistakes import Cubic, Reno
 
 # For each case a controller that makes a mistake, and what it is like.
@@ -187,6 +190,16 @@ def test_what_was_replaced_is_of_a_case() -> None:
         assert set(one.case.split(", ")) <= set(NAMES)
 
 
+def test_logs_repeat_what_was_played(tmp_path: Path) -> None:
+    found = fp.conform("cubic9438", ["decrease-cubic", "css-growth"], suite="loss")
+    logged, without = found.log(tmp_path / "logs")
+    assert without == [] and len(logged) == 4
+    for one in found.results:
+        (played,) = one.played
+        again = pool.run(worlds.named("sim"), [_job(played, None)])[0]
+        assert again.summary["flows"] == played.runs.runs[0].summary["flows"]
+
+
 def invoke(*words: str) -> "tuple[int, str, str]":
     done = CliRunner().invoke(cli.app, ["conform", *words])
     return done.exit_code, done.stdout, done.stderr
@@ -196,6 +209,9 @@ def test_the_command_plays_and_lists_the_suite(tmp_path: Path, monkeypatch: pyte
     monkeypatch.chdir(tmp_path)
     code, out, _ = invoke("--suite", "loss", "--list")
     assert code == 0 and [line.split()[0] for line in out.splitlines()] == NAMES
+    code, out, _ = invoke("--suite", "loss", "--list", "--json", "--case", "decrease-cubic")
+    (listed,) = json.loads(out)
+    assert (code, listed["needs"], listed["bugs"]) == (0, ["cubic"], "microsoft/msquic#2231")
     code, out, err = invoke("cubic9438", "--suite", "loss", "--case", "decrease-cubic", "--json")
     assert code == 0, err
     told = json.loads(out)

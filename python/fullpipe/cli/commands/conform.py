@@ -263,6 +263,8 @@ def _for_programs(cases: "Sequence[OutsideCase]", like: str) -> "tuple[Case, ...
 def _list(cases: "Sequence[Case]", *, as_json: bool) -> None:
     import json
 
+    from fullpipe.conformance.loss.case import LossCase
+
     if as_json:
         told = [
             {
@@ -271,6 +273,7 @@ def _list(cases: "Sequence[Case]", *, as_json: bool) -> None:
                 "source": one.source,
                 "about": one.about,
                 "phases": one.phases,
+                **({"needs": list(one.needs), "bugs": one.bugs} if isinstance(one, LossCase) else {}),
                 "seeds": list(one.seeds),
                 "criteria": [f"{of.quantity}: {of.bounds}" for of in one.criteria],
             }

@@ -57,7 +57,7 @@ REPLACED = (
     ),
     Replaced(
         "outage-window, outage-slow-start",
-        "two timeouts; the window at the first acknowledgement",
+        "two timeouts; the window with the first new data",
         "a second without one; the least window in the round trip after it",
         "QUIC's probe timeouts are none, and it finds its losses later",
     ),
@@ -66,6 +66,12 @@ REPLACED = (
         "rounds by what is delivered",
         "round trips by time",
         "the round in which everything is lost lasts until slow start is over",
+    ),
+    Replaced(
+        "cubic-pause, pause-adds-nothing, pause-no-burst",
+        "the window when the first transfer had arrived",
+        "when nothing is in flight",
+        "the last acknowledgements still let the window grow",
     ),
     Replaced(
         "undo-recovery",

@@ -9,7 +9,7 @@ _FIRST = 9_000_000
 
 
 def _paused(lab: Lab, pause: str) -> tuple[Stage, Look, Look]:
-    """A transfer with a loss, a pause and another one: looks at the end of the first and at new data."""
+    """A transfer with a loss, a pause and another one: looks after the first and at new data."""
     stage = roomy(
         lab,
         600,
@@ -21,7 +21,11 @@ def _paused(lab: Lab, pause: str) -> tuple[Stage, Look, Look]:
     stage.until(lambda look: look.cwnd >= 100, 5, "a window of 100 packets")
     lose(stage)
     repaired(stage)
-    before = stage.until(lambda look: look.delivered_bytes >= _FIRST, 20, "the end of the first transfer")
+    before = stage.until(
+        lambda look: look.delivered_bytes >= _FIRST and look.inflight == 0,
+        20,
+        "the end of the first transfer",
+    )
     stage.mark("the pause")
     resumed = stage.until(lambda look: look.sent > before.sent, 40, "new data")
     stage.mark("the second transfer")

@@ -9,7 +9,7 @@ from fullpipe.conformance.stage import Lab, Look, Stage
 def _outage(lab: Lab, **more: object) -> tuple[Stage, Look, Look]:
     """A path that loses everything for a second: the looks before it, and at the least window after it.
 
-    QUIC finds its losses up to a round trip after the first acknowledgement.
+    QUIC finds its losses up to a round trip after the first new data.
     """
     stage = roomy(lab, 300, 40, name="an outage of one second", **more)  # type: ignore[arg-type]
     to_avoidance(stage, 80)
@@ -20,18 +20,18 @@ def _outage(lab: Lab, **more: object) -> tuple[Stage, Look, Look]:
     stage.change(loss="0 %")
     down = stage.now
     after = stage.until(
-        lambda look: look.delivered_bytes > down.delivered_bytes, 10, "an acknowledgement after the outage"
+        lambda look: look.delivered_bytes > down.delivered_bytes, 10, "new data after the outage"
     )
-    stage.mark("the first acknowledgement")
+    stage.mark("new data")
     return stage, before, min([after, *stage.run(stage.rtt_s)], key=lambda look: look.cwnd)
 
 
 @LossCase.of(
     """
-    outage [at least 1 s]: time without an acknowledgement
+    outage [at least 1 s]: time without new data at the receiver
         ours: longer than the persistent congestion period, and than two timeouts
-    window [at most 4 packets]: least window in the round trip after the first acknowledgement
-        RFC 9002's kMinimumWindow of 2, TCP's loss window of 1; ours: what that acknowledgement adds
+    window [at most 4 packets]: least window in the round trip after that
+        RFC 9002's kMinimumWindow of 2, TCP's loss window of 1; ours: what an acknowledgement adds
     """,
     source="RFC 9002 7.6.2; RFC 5681 3.1",
     main="window",
@@ -49,7 +49,7 @@ def outage_window(lab: Lab) -> Measured:
 
 @LossCase.of(
     """
-    outage [at least 1 s]: time without an acknowledgement
+    outage [at least 1 s]: time without new data at the receiver
         ours: the outage is what it says
     rounds [3 to 8]: round trips until the window is 0.4 of that before
         six doublings of one packet; ours: two more
