@@ -21,7 +21,7 @@ class Window(fp.Controller):
         self.mistake = mistake
         # Else its own bursts are queues, which slow start would see.
         self.paced = mistake.startswith("css")
-        self.cwnd = 10.0
+        self.cwnd = 30.0 if mistake == "large-start" else 10.0
         self.ssthresh: float | None = None
         self.saved: tuple[float, float | None] | None = None
         self.max_flight = 0
@@ -74,7 +74,7 @@ class Window(fp.Controller):
 
     def watch_rtt(self, ack: _native.Ack) -> None:
         """The mistakes of HyStart++."""
-        if ack.rtt_s is None or self.ssthresh is not None:
+        if ack.rtt_s is None or (self.ssthresh is not None and self.mistake != "css-again"):
             return
         self.least_rtt_s = min(self.least_rtt_s, ack.rtt_s)
         least_s = {"leaves-by-a-spike": 0.002, "css-by-an-eighth": self.least_rtt_s / 8}

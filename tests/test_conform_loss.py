@@ -21,6 +21,7 @@ from loss_mistakes import Cubic, Reno
 
 # For each case a controller that makes a mistake, and what it is like.
 MISTAKES: dict[str, tuple[object, str]] = {
+    "initial-window": (Reno.using(mistake="large-start"), "reno"),
     "slow-start-doubles": (Reno.using(mistake="half-pace"), "reno"),
     "batch-of-acks": (Reno.using(mistake="first-of-a-batch"), "reno"),
     "paced-is-used": (Reno.using(mistake="paced-is-unused"), "reno"),
@@ -71,6 +72,7 @@ MISTAKES: dict[str, tuple[object, str]] = {
     "css-not-by-jitter": (Cubic.using(mistake="leaves-by-a-spike"), "cubic,hystartpp"),
     "css-least-rise": (Cubic.using(mistake="css-by-an-eighth"), "cubic,hystartpp"),
     "css-most-rise": (Cubic.using(mistake="css-by-an-eighth"), "cubic,hystartpp"),
+    "css-initial-only": (Cubic.using(mistake="css-again"), "cubic,hystartpp"),
     "css-flat-curve": (Cubic.using(mistake="exit-without-maximum"), "cubic,hystartpp"),
 }
 # What the controllers in Python do not do by themselves.

@@ -2,7 +2,7 @@
 
 from fullpipe.conformance.case import Case, Measured
 from fullpipe.conformance.loss.case import LossCase
-from fullpipe.conformance.loss.play import growths, roomy, rounds_from, threshold
+from fullpipe.conformance.loss.play import growths, roomy, rounds_from, threshold, to_avoidance
 from fullpipe.conformance.stage import Lab, Look, Stage
 
 _NEEDS = ("hystartpp",)
@@ -167,6 +167,38 @@ def css_flat_curve(lab: Lab) -> Measured:
     return {"least": min(windows), "most": first[-1].cwnd / ended.cwnd, "lost": stage.now.lost}
 
 
+@LossCase.of(
+    """
+    threshold [at least 150 packets]: threshold of the second slow start
+        ours: the case is what it says
+    growth [at least 1.8]: growth of the window in a round, two rounds after the rise
+        2; ours: where a round is cut
+    """,
+    source="RFC 9406 4.3 (only for the initial slow start)",
+    needs=_NEEDS,
+    main="growth",
+)
+def css_initial_only(lab: Lab) -> Measured:
+    """Slow start after an outage is not HyStart++.
+
+    An outage of one second at a window of about 400 packets, and then the path's RTT rises from 50 to 60 ms
+    at a window of four.
+    """
+    stage = roomy(lab, 2_500, 50, name="a second slow start")
+    to_avoidance(stage, 200)
+    stage.run(4 * stage.rtt_s)
+    stage.change(loss="100 %")
+    stage.run(1)
+    stage.change(loss="0 %")
+    stage.until(lambda look: look.cwnd < 4, 5, "the collapse of the window")
+    risen = stage.until(lambda look: look.cwnd >= 4, 5, "a window of four packets")
+    stage.change(delay="35 ms")
+    return {
+        "threshold": threshold(stage),
+        "growth": min(growths(rounds_from(stage, risen, 5)[2:])),
+    }
+
+
 CASES: tuple[Case, ...] = (
     css_growth,
     css_rounds,
@@ -175,4 +207,5 @@ CASES: tuple[Case, ...] = (
     css_least_rise,
     css_most_rise,
     css_flat_curve,
+    css_initial_only,
 )

@@ -14,6 +14,24 @@ def _factors(stage: Stage) -> list[float]:
 
 @LossCase.of(
     """
+    most [2 to 10 packets]: most packets in flight before the first acknowledgement
+        ten at most; two at least, so that an acknowledgement is not delayed
+    """,
+    source="RFC 6928 2; RFC 9002 7.2",
+)
+def initial_window(lab: Lab) -> Measured:
+    """Ten packets leave before the first acknowledgement, and no more.
+
+    A flow that always has data, on 180 Mbit/s and 40 ms.
+    """
+    stage = roomy(lab, 600, 40, name="the initial window")
+    first = stage.until(lambda look: look.sent > 0 and look.inflight > 0, 2, "the first data")
+    looks = [first, *stage.run(0.7 * stage.rtt_s)]
+    return {"most": max(look.inflight for look in looks)}
+
+
+@LossCase.of(
+    """
     least [at least 1.8]: least growth of the window in a round
         2; ours: a tenth for where a round is cut
     most [at most 2.2]: most growth of the window in a round
@@ -86,4 +104,4 @@ def few_acks(lab: Lab) -> Measured:
     return {"least": min(_factors(roomy(lab, 600, 40, hosts=hosts, name="an ACK for many packets")))}
 
 
-CASES: tuple[Case, ...] = (slow_start_doubles, batch_of_acks, paced_is_used, few_acks)
+CASES: tuple[Case, ...] = (initial_window, slow_start_doubles, batch_of_acks, paced_is_used, few_acks)
