@@ -110,6 +110,12 @@ REPLACED = (
         "the RTT rose by half of it in each of two rounds, and HyStart++ compares successive ones",
     ),
     Replaced(
+        "css-initial-only",
+        "growth in rounds by what is delivered, from a window of 400",
+        "in round trips by time, from one of 800",
+        "as for outage-slow-start; and Reno's threshold was below what the case needs",
+    ),
+    Replaced(
         "css-not-by-jitter",
         "from the second round on",
         "from the third",
