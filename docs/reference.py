@@ -8,7 +8,7 @@ import json
 import re
 import textwrap
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -245,8 +245,45 @@ def cases() -> str:
     return "\n".join(parts)
 
 
+def loss_cases() -> str:
+    """The cases of loss-based controllers, what ours do in each, and what was replaced."""
+    import fullpipe as fp
+    from fullpipe.conformance.loss import registry, replaced
+
+    names = ("cubic9438", "newreno", "cubic", "reno")
+    found = [fp.conform(name, suite="loss") for name in names]
+    marks = {"pass": "pass", "fail": "**fail**", "not applicable": "–"}
+    rows = [
+        (
+            f"[{case.name}](#{case.name})",
+            escaped(case.title),
+            *(marks[of.results[at].verdict] for of in found),
+        )
+        for at, case in enumerate(registry.every())
+    ]
+    parts = [
+        "## For loss-based controllers\n",
+        _table(("case", "what it shows", *names), rows),
+        "\n".join(f"- {escaped(of.summary)}" for of in found) + "\n",
+        *map(_case, registry.every()),
+        "### Replaced criteria and set-ups\n",
+        _table(("case", "before", "now", "why"), [tuple(map(escaped, one)) for one in replaced.REPLACED]),
+    ]
+    return "\n".join(parts)
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [headings, ["---"] * len(headings), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+_NEEDS = {"cubic": "CUBIC", "reno": "Reno", "hystartpp": "HyStart++", "prr": "PRR"}
+
+
 def _case(one: Any) -> str:
     like = {"bbr3": " For BBRv3.", "cubic": " For CUBIC."}.get(getattr(one, "like", ""), "")
+    needs = [_NEEDS[word] for word in getattr(one, "needs", ()) if word in _NEEDS]
+    like += f" For {' with '.join(needs)}." if needs else ""
     seeds = f" {len(one.seeds)} seeds." if len(one.seeds) > 1 else ""
     lines = [
         f"### {one.name}\n",
@@ -304,6 +341,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "python": python,
     "crates": crates,
     "every-case": cases,
+    "loss-cases": loss_cases,
     "grids": grids,
     "advice": advice,
     "quic-cases": quic_cases,

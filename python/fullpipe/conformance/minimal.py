@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from fullpipe.conformance.registry import TEXT
-from fullpipe.conformance.results import CaseResults, Check, Played, Result
+from fullpipe.conformance.results import BBR3, CaseResults, Check, Played, Result
 from fullpipe.text import MOST_SENTENCE, shown
 
 # What a scenario can change by itself. All else was changed by hand.
@@ -51,14 +50,15 @@ def _about(conformity: CaseResults, result: Result, check: Check) -> list[str]:
     of_this_run = result.reason and result.reason_seed == check.seed
     source = f"{result.case.source}; the number is {check.criterion.source}"
     with_versions = f" ({conformity.versions})" if conformity.versions else ""
+    command = f"fullpipe conform {conformity.controller}{conformity.option}"
     return [
-        f"# {result.case.title}: the case {result.case.name} of `fullpipe conform {conformity.controller}`.",
+        f"# {result.case.title}: the case {result.case.name} of `{command}`.",
         f"# Expected: {check.criterion.quantity}: {check.criterion.bounds}.",
         f"# Measured: {check.measured}, seed {check.seed}{with_versions}.",
         # For instance what the case waited for in vain. One line, whatever it holds.
         *([_comment(f"In this run: {' '.join(result.reason.split())}.")] if of_this_run else []),
         f"# Source: {source}.",
-        *([f"# The draft is {TEXT}."] if "draft" in source else []),
+        *([f"# The draft is {conformity.text}."] if "draft" in source and conformity.suite == BBR3 else []),
     ]
 
 

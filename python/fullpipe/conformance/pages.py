@@ -6,8 +6,7 @@ from pathlib import Path
 import fullpipe._native as _native
 from fullpipe import files
 from fullpipe.conformance import minimal
-from fullpipe.conformance.registry import TEXT
-from fullpipe.conformance.results import FAIL, CaseResults, Played, Result
+from fullpipe.conformance.results import FAIL, LOSS, CaseResults, Played, Result
 from fullpipe.report import provenance as origin
 from fullpipe.report.page import Heading, figure, page, provenance, table
 from fullpipe.report.page import text as _text
@@ -67,7 +66,8 @@ def _verdict(verdict: str) -> str:
 
 def _index(conformity: CaseResults) -> str:
     if conformity.program is None:
-        against, which = "the cases of BBRv3", "the worst value over the seeds of the case."
+        suite = "loss-based control" if conformity.suite == LOSS else "BBRv3"
+        against, which = f"the cases of {suite}", "the worst value over the seeds of the case."
     else:
         against = "the cases that are judged from outside"
         which = "the middle one of the repetitions, and their range."
@@ -93,7 +93,7 @@ def _page(conformity: CaseResults, one: Result, folder: Path) -> str:
         f"<p>{_verdict(one.verdict)}{_text(f': {one.reason}' if one.reason else '')}</p>"
         f'<p class="quiet">{_text(" · ".join(said))}</p></header>',
         f"<p>{_text(case.about)}</p>",
-        f'<p class="note">{_text(f"Expected: draft {why}.")}</p>' if why else "",
+        f'<p class="note">{_text(f"Expected: {conformity.by_text}{why}.")}</p>' if why else "",
         _criteria(one, "Seed" if conformity.program is None else "Repetition"),
         _not_honoured(conformity, one.not_honoured),
         _repeat(conformity, one, folder),
@@ -172,7 +172,7 @@ def _provenance(conformity: CaseResults) -> str:
         [
             ("Command", f"<code>{_text(command)}</code>" if command else "called from Python"),
             ("Written", f"{origin.now()}, by Fullpipe {_text(_native.version())}"),
-            ("Text", _text(TEXT)),
+            ("Text", _text(conformity.text)),
             ("World", _text(f"{conformity.world}{f': {told}' if (told := conformity.versions) else ''}")),
             *((name.capitalize(), _text(str(said))) for name, said in (conformity.program or {}).items()),
         ]

@@ -13,6 +13,9 @@ from fullpipe.text import counted
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+# The suites of cases for controllers.
+BBR3, LOSS = "bbr3", "loss"
+SUITES = (BBR3, LOSS)
 PASS, FAIL, NOT_APPLICABLE = "pass", "fail", "not applicable"
 # Of a case that is judged from outside: the runs do not show what it measures.
 NOT_JUDGED = "not judged"
@@ -109,6 +112,25 @@ class CaseResults:
     program: Mapping[str, Any] | None = None
     # What played besides Fullpipe, e.g. QUIC stacks with their versions.
     versions: str = ""
+    suite: str = BBR3
+
+    @property
+    def text(self) -> str:
+        """The texts that the cases follow."""
+        from fullpipe.conformance import registry
+        from fullpipe.conformance.loss import registry as loss
+
+        return loss.TEXT if self.suite == LOSS else registry.TEXT
+
+    @property
+    def by_text(self) -> str:
+        """What the reason of a failure by design begins with."""
+        return "" if self.suite == LOSS else "draft "
+
+    @property
+    def option(self) -> str:
+        """What the command needs for this suite."""
+        return "" if self.suite == BBR3 else f" --suite {self.suite}"
 
     def _of(self, verdict: str) -> list[Result]:
         return [one for one in self.results if one.verdict == verdict]
@@ -135,7 +157,9 @@ class CaseResults:
         """
         if result.verdict != FAIL:
             return None
-        return result.case.failed_by.get(_LIKE.get(self.controller, self.controller))
+        # The suite of loss-based control tells the RFC's algorithms from Linux's.
+        name = self.controller if self.suite == LOSS else _LIKE.get(self.controller, self.controller)
+        return result.case.failed_by.get(name)
 
     @property
     def summary(self) -> str:
@@ -161,19 +185,17 @@ class CaseResults:
                 if not check.met and one.reason:
                     wanted = f"{wanted}; {one.reason}"
             if (why := self.expected(one)) is not None:
-                wanted = f"{wanted} (by design: draft {why})"
+                wanted = f"{wanted} (by design: {self.by_text}{why})"
             yield one.case.name, one.verdict, measured, wanted
 
     def to_dict(self) -> dict[str, Any]:
         """Everything in plain values."""
-        from fullpipe.conformance.registry import TEXT
-
         return {
             "controller": self.controller,
             "world": self.world,
             **({"program": dict(self.program)} if self.program is not None else {}),
             "versions": self.versions,
-            "text": TEXT,
+            "text": self.text,
             "passed": self.passed,
             "not_honoured": self.not_honoured,
             "cases": [self._plain(one) for one in self.results],

@@ -11,10 +11,15 @@ from fullpipe.api import Watcher
 from fullpipe.conformance import registry
 from fullpipe.conformance.case import Case, Measured, NotApplicableError, NotReachedError
 from fullpipe.conformance.conformity import Conformity
+from fullpipe.conformance.loss import registry as loss
+from fullpipe.conformance.loss.case import LossCase, traits
 from fullpipe.conformance.results import (
+    BBR3,
     FAIL,
+    LOSS,
     NOT_APPLICABLE,
     PASS,
+    SUITES,
     Check,
     Played,
     Result,
@@ -40,6 +45,7 @@ def conform(
     *,
     world: str | None = None,
     like: str = "any",
+    suite: str = BBR3,
     watch: Watcher | None = None,
     workers: int | None = None,
 ) -> Conformity:
@@ -50,6 +56,9 @@ def conform(
     inside a QUIC stack are played anyhow. Cases that speak of BBR's phases are not applicable to a controller
     that shows none. The result prints as a table; `result.passed` says whether every applicable case passes.
 
+    `suite="loss"` has the cases of loss-based controllers instead. Each is for CUBIC, Reno, HyStart++ or
+    all of them. What a controller of your own is, `like` says: `"cubic"`, `"reno"` or `"cubic,hystartpp"`.
+
     A `Program` is judged from outside, over real packets: by the cases for any sender, and by those for its
     kind, `like="bbr3"` or `"cubic"` (docs/how-to/programs-conform.md). `workers` is then how many runs share
     the machine.
@@ -59,23 +68,28 @@ def conform(
     """
     if isinstance(cases, str):
         cases = [cases]
+    if suite not in SUITES:
+        raise mistake("suite", suite, f"one of {', '.join(SUITES)}", "choose one of these")
     if isinstance(controller, Program):
+        if suite != BBR3:
+            raise mistake("suite", suite, "for a controller, whose window is seen", "leave it out")
         return _of_program(controller, cases, world, like, watch, workers)
-    if like != "any":
+    if like != "any" and suite == BBR3:
         raise mistake("like", like, '"any" for a controller, whose inside is seen', "leave it out")
-    chosen = registry.chosen(cases)
+    chosen: Sequence[Case] = loss.chosen(cases) if suite == LOSS else registry.chosen(cases)
     world = world_of(controller) if world is None else world
     if world not in BEDS:
         raise mistake("world", world, f"one of {', '.join(BEDS)}", "choose a world that runs step by step")
     played_by = worlds.named(world).versions()
     name = _name(controller)
     lacks = _lacks(controller, name, world)
+    has = traits(name, like, own=not isinstance(controller, str) or ".py:" in name)
     stop = threading.Event()
 
     def lab(seed: int) -> Lab:
         return Lab(controller, seed, BEDS[world], broken, stop.is_set, world)
 
-    barred = {case.name: _barred(case, name, world, lacks) for case in chosen}
+    barred = {case.name: _barred(case, name, world, lacks, has) for case in chosen}
     jobs = [(case, seed) for case in chosen if barred[case.name] is None for seed in case.seeds]
     played: dict[tuple[str, int], _Attempt] = {}
     for (case, seed), attempt in _carry_out(jobs, lab, stop, world, watch, workers):
@@ -86,7 +100,7 @@ def conform(
         else Result(case, NOT_APPLICABLE, reason)
         for case in chosen
     ]
-    return Conformity(name, world, tuple(results), versions=played_by)
+    return Conformity(name, world, tuple(results), versions=played_by, suite=suite)
 
 
 def _of_program(
@@ -119,8 +133,13 @@ def _name(controller: Chosen) -> str:
     return controller.text if isinstance(controller, Own) else controller.__name__
 
 
-def _barred(case: Case, name: str, world: str, lacks: str | None) -> str | None:
-    """Why a case is not applicable to a controller; None if it is. `lacks`: why none of BBR's phases is."""
+def _barred(case: Case, name: str, world: str, lacks: str | None, has: frozenset[str]) -> str | None:
+    """Why a case is not applicable to a controller; None if it is.
+
+    `lacks`: why none of BBR's phases is. `has`: its traits.
+    """
+    if isinstance(case, LossCase) and (why := case.unfit(name, has)) is not None:
+        return why
     if (why := case.not_in.get(world)) is not None:
         return why
     if case.phases and lacks is not None:

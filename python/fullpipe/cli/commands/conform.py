@@ -22,12 +22,12 @@ from fullpipe.cli.options import (
 )
 from fullpipe.cli.other_results import CONFORMITY, refuse_others
 from fullpipe.cli.programs import PROGRAMS, client_option, programs, sender_option, server_option
-from fullpipe.errors import unfit
+from fullpipe.errors import mistake, unfit
 from fullpipe.runs.worlds.logs import LIMIT
 from fullpipe.text import counted, joined
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from fullpipe.conformance.case import Case
     from fullpipe.conformance.programs.case import OutsideCase
@@ -36,9 +36,10 @@ if TYPE_CHECKING:
 def complete_cases(incomplete: str) -> list[str]:
     """Names of cases for a shell's completion."""
     from fullpipe.conformance import registry
+    from fullpipe.conformance.loss import registry as loss
     from fullpipe.conformance.programs import registry as outside
 
-    every = (*registry.every(), *outside.every())
+    every = (*registry.every(), *loss.every(), *outside.every())
     return [case.name for case in every if case.name.startswith(incomplete)]
 
 
@@ -57,6 +58,13 @@ def conform(
             help="Only this case; may be repeated.", show_default="all", autocompletion=complete_cases
         ),
     ] = None,
+    suite: Annotated[
+        str,
+        typer.Option(
+            help="bbr3, or loss: the cases of CUBIC, Reno and HyStart++.",
+            autocompletion=lambda: ["bbr3", "loss"],
+        ),
+    ] = "bbr3",
     list_: Annotated[
         bool,
         typer.Option(
@@ -75,7 +83,8 @@ def conform(
         str | None,
         typer.Option(
             metavar="KIND",
-            help="What its congestion control is like: bbr3, cubic or any.",
+            help="What its congestion control is like: bbr3, cubic or any; with --suite loss, of a "
+            "controller of your own: cubic, reno or cubic,hystartpp.",
             show_default="any",
             rich_help_panel=PROGRAMS,
         ),
@@ -120,6 +129,7 @@ def conform(
     """Hold a controller against the cases of BBRv3: the draft's examples, and known bugs of implementations.
 
     Cases that look only at what a flow sends apply to every controller.
+    --suite loss has the cases of loss-based controllers by the RFCs instead.
     Each case passes, fails, or is not applicable, with the measured value and the criterion. Exit code 1:
     an applicable case fails.
 
@@ -127,24 +137,22 @@ def conform(
     over real packets in the kernel world: what is delivered, lost and queued. {server} in the commands is the
     server's address, {port} a port of the run's own. The sender has to send for at least 30 seconds.
     """
-    from fullpipe.conformance import registry
-    from fullpipe.conformance.programs import registry as outside
     from fullpipe.conformance.programs.case import name_of
+    from fullpipe.conformance.results import BBR3, SUITES
     from fullpipe.runs.worlds.kernel_trust import BUSY
 
+    if suite not in SUITES:
+        raise mistake("--suite", suite, f"one of {', '.join(SUITES)}", "choose one of these")
     if list_:
-        cases = (
-            registry.chosen(case or None)
-            if like is None
-            else _for_programs(outside.chosen(case or None), like)
-        )
-        _list(cases, as_json=as_json)
+        _list(_listed(case or None, suite, like), as_json=as_json)
         return
     given = programs(*([] if one is None else [one] for one in (program, server, sender)))
     if controller is not None and given:
         raise unfit("--program", "cannot be given with a controller", "give one of the two")
+    if suite != BBR3:
+        _refuse_with_suite({"--program": bool(given), "--record": record})
     for option, value in (("--like", like), ("--repetitions", repetitions), ("--at-once", at_once)):
-        if value is not None and not given:
+        if value is not None and not given and not (option == "--like" and suite != BBR3):
             raise unfit(option, "needs --program", "give --program and --server, or leave it out")
     if given and world is not None:
         raise unfit("--world", "is for controllers; programs run in the kernel world", "leave it out")
@@ -177,7 +185,7 @@ def conform(
         if controller is not None:
             from fullpipe.conformance.run import conform as play
 
-            found = play(controller, case or None, world=world, watch=watch)
+            found = play(controller, case or None, world=world, like=like or "any", suite=suite, watch=watch)
         else:
             from fullpipe.conformance.programs.run import REPETITIONS, conform_program
 
@@ -224,18 +232,38 @@ def conform(
         raise typer.Exit(DISAGREE)
 
 
+def _refuse_with_suite(given: "Mapping[str, bool]") -> None:
+    """Options that are for the cases of BBRv3 only."""
+    for option, is_given in given.items():
+        if is_given:
+            raise unfit(option, "is for the cases of BBRv3", f"leave {option} or --suite out")
+
+
+def _listed(names: "Sequence[str] | None", suite: str, like: str | None) -> "Sequence[Case]":
+    """The cases that `--list` lists."""
+    from fullpipe.conformance import registry
+    from fullpipe.conformance.loss import registry as loss
+    from fullpipe.conformance.programs import registry as outside
+    from fullpipe.conformance.results import LOSS
+
+    if suite == LOSS:
+        return loss.chosen(names)
+    return registry.chosen(names) if like is None else _for_programs(outside.chosen(names), like)
+
+
 def _for_programs(cases: "Sequence[OutsideCase]", like: str) -> "tuple[Case, ...]":
     """Those that apply to a program whose congestion control is like that."""
     from fullpipe.conformance.programs.case import LIKES
-    from fullpipe.errors import mistake
 
     if like not in LIKES:
         raise mistake("like", like, f"one of {', '.join(LIKES)}", "name one of these")
     return tuple(one for one in cases if one.speaks_of(like))
 
 
-def _list(cases: "tuple[Case, ...]", *, as_json: bool) -> None:
+def _list(cases: "Sequence[Case]", *, as_json: bool) -> None:
     import json
+
+    from fullpipe.conformance.loss.case import LossCase
 
     if as_json:
         told = [
@@ -245,6 +273,7 @@ def _list(cases: "tuple[Case, ...]", *, as_json: bool) -> None:
                 "source": one.source,
                 "about": one.about,
                 "phases": one.phases,
+                **({"needs": list(one.needs), "bugs": one.bugs} if isinstance(one, LossCase) else {}),
                 "seeds": list(one.seeds),
                 "criteria": [f"{of.quantity}: {of.bounds}" for of in one.criteria],
             }

@@ -1,0 +1,81 @@
+"""A case of the suite `loss`, and which controllers it is for."""
+
+from dataclasses import dataclass
+
+from fullpipe.conformance.case import Case
+from fullpipe.errors import mistake
+from fullpipe.text import joined
+
+# What a controller may be, and what is said of one that is not.
+TRAITS = {
+    "loss": "is not loss-based",
+    "cubic": "is not CUBIC",
+    "reno": "is not Reno",
+    "hystartpp": "has no HyStart++",
+    "prr": "has no Proportional Rate Reduction",
+}
+# The controllers that are loss-based. Those in Linux recover by PRR, the others by QUIC's rules.
+_KNOWN = {
+    "cubic9438": ("cubic", "hystartpp"),
+    "cubic": ("cubic", "prr"),
+    "newreno": ("reno",),
+    "reno": ("reno", "prr"),
+    "noq:cubic": ("cubic",),
+    "noq:newreno": ("reno",),
+    "quinn:cubic": ("cubic",),
+    "quinn:newreno": ("reno",),
+}
+
+
+@dataclass(frozen=True)
+class LossCase(Case):
+    """A case of loss-based congestion control, by an RFC."""
+
+    phases: bool = False
+    # It is for controllers with all of these traits; the names are those of `TRAITS`.
+    needs: tuple[str, ...] = ("loss",)
+    # The public reports of bugs that it would have caught, as owner/repository#number.
+    bugs: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuses traits that are not known."""
+        super().__post_init__()
+        if unknown := [one for one in self.needs if one not in TRAITS]:
+            raise ValueError(f"{self.name}: {unknown[0]} is no trait; choose of {joined(list(TRAITS))}")
+
+    def unfit(self, name: str, traits: frozenset[str]) -> str | None:
+        """Why it says nothing about a controller with these traits; None if it does."""
+        lacking = next((one for one in ("loss", *self.needs) if one not in traits), None)
+        return None if lacking is None else f"{name} {TRAITS[lacking]}"
+
+
+def traits(name: str, like: str, *, own: bool) -> frozenset[str]:
+    """What a controller is: as `like` says, or by its name; a user's `own` is at least loss-based.
+
+    Raises:
+        ScenarioError: `like` has a word that is no trait.
+    """
+    if like != "any":
+        words = [one.strip() for one in like.split(",")]
+        if unknown := [one for one in words if one not in TRAITS]:
+            raise mistake(
+                "like", unknown[0], f"one of {joined(list(TRAITS), 'or')}", 'e.g. "cubic,hystartpp"'
+            )
+        return frozenset(("loss", *words))
+    algorithm, parameters = _split(name)
+    known = _KNOWN.get(algorithm)
+    if known is None:
+        return frozenset(("loss",)) if own else frozenset()
+    found = {"loss", *known}
+    if "hystartpp=1" in parameters:
+        found.add("hystartpp")
+    if "hystartpp=0" in parameters:
+        found.discard("hystartpp")
+    return frozenset(found)
+
+
+def _split(name: str) -> tuple[str, list[str]]:
+    """The algorithm and its parameters; the first colon of one in a stack is part of its name."""
+    parts = name.strip().split(":")
+    words = 2 if ":".join(parts[:2]) in _KNOWN else 1
+    return ":".join(parts[:words]), [one.strip() for one in ":".join(parts[words:]).split(",")]

@@ -1,0 +1,1 @@
+"""One file for each theme, with a tuple `CASES`."""

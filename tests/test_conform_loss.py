@@ -1,0 +1,247 @@
+"""`fullpipe conform --suite loss`: cases hold CUBIC, Reno and HyStart++ to the RFCs, and notice mistakes."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import fullpipe as fp
+from fullpipe.cli import app as cli
+from fullpipe.conformance import registry as bbr3
+from fullpipe.conformance.loss import registry
+from fullpipe.conformance.loss.case import TRAITS, traits
+from fullpipe.conformance.loss.replaced import REPLACED
+from fullpipe.conformance.packet_logs import _job
+from fullpipe.conformance.results import FAIL, NOT_APPLICABLE, PASS
+from fullpipe.runs.engines import pool
+from fullpipe.runs.worlds import registry as worlds
+from loss_mistakes import Cubic, Reno
+
+# For each case a controller that makes a mistake, and what it is like.
+MISTAKES: dict[str, tuple[object, str]] = {
+    "initial-window": (Reno.using(mistake="large-start"), "reno"),
+    "slow-start-doubles": (Reno.using(mistake="half-pace"), "reno"),
+    "batch-of-acks": (Reno.using(mistake="first-of-a-batch"), "reno"),
+    "paced-is-used": (Reno.using(mistake="paced-is-unused"), "reno"),
+    "few-acks": (Reno.using(mistake="counts-acks"), "reno"),
+    "decrease-cubic": ("cubic9438:beta=0.5", "any"),
+    "decrease-reno": ("newreno:loss_reduction=0.7", "any"),
+    "one-reduction-cubic": (Cubic.using(mistake="cuts-each-loss"), "cubic"),
+    "one-reduction-reno": (Reno.using(mistake="cuts-each-loss"), "reno"),
+    "two-losses-two-reductions": (Reno.using(mistake="cuts-once"), "reno"),
+    "minimum-window": (Reno.using(mistake="no-floor"), "reno"),
+    "one-packet-a-round": ("cubic9438", "reno"),
+    "big-window-grows": (Reno.using(mistake="integers"), "reno"),
+    "cubic-concave": (Cubic.using(mistake="k-from-beta"), "cubic"),
+    "cubic-k": ("cubic9438:c=0.3", "any"),
+    "cubic-convex": ("cubic9438:c=0.5", "any"),
+    "target-cap": (Cubic.using(mistake="no-cap"), "cubic"),
+    "fast-convergence": ("cubic9438:fast_convergence=0", "any"),
+    "no-fast-convergence": (Cubic.using(mistake="always-converges"), "cubic"),
+    "never-down-the-curve": (Cubic.using(mistake="falls-to-the-curve"), "cubic"),
+    "reno-friendly-slope": ("newreno", "cubic"),
+    "reno-friendly-above": ("cubic", "any"),
+    "credit-kept": (Reno.using(mistake="counts-acks"), "reno"),
+    "limit-slow-start": (Reno.using(mistake="unused-grows"), "reno"),
+    "limit-paced": (Reno.using(mistake="unused-grows"), "reno"),
+    "limit-avoidance": (Cubic.using(mistake="unused-grows"), "cubic"),
+    "limit-receiver": (Reno.using(mistake="unused-grows"), "reno"),
+    "cubic-pause": (Cubic.using(mistake="time-runs-on"), "cubic"),
+    "pause-adds-nothing": (Reno.using(mistake="grows-in-a-pause"), "reno"),
+    "pause-no-burst": ("cubic9438:pace=0", "any"),
+    "outage-window": (Reno.using(mistake="no-collapse"), "reno"),
+    "outage-slow-start": (Reno.using(mistake="stays-at-the-floor"), "reno"),
+    "outage-threshold-cubic": (Cubic.using(mistake="cuts-each-timeout"), "cubic"),
+    "outage-threshold-reno": (Reno.using(mistake="cuts-each-timeout"), "reno"),
+    "stops-at-threshold": (Reno.using(mistake="beyond-threshold"), "reno"),
+    "outage-flat-curve": ("cubic", "any"),
+    "undo-recovery": (Reno.using(mistake="no-undo"), "reno"),
+    "undo-timeout": (Reno.using(mistake="no-undo"), "reno"),
+    "few-losses-are-losses": (Reno.using(mistake="few-are-spurious"), "reno"),
+    "mark-once-cubic": (Cubic.using(mistake="cuts-each-echo"), "cubic"),
+    "mark-once-reno": (Reno.using(mistake="cuts-each-echo"), "reno"),
+    "marks-bound-queue": (Reno.using(mistake="ignores-marks"), "reno"),
+    "prr-ends-at-threshold": (Reno.using(mistake="grows-in-recovery"), "reno,prr"),
+    "prr-no-silence": ("newreno", "reno,prr"),
+    "prr-no-burst": (Reno, "reno,prr"),
+    "css-growth": (Cubic.using(mistake="css-twice"), "cubic,hystartpp"),
+    "css-rounds": (Cubic.using(mistake="css-for-good"), "cubic,hystartpp"),
+    "css-resumes": (Cubic.using(mistake="css-for-good"), "cubic,hystartpp"),
+    "css-not-by-jitter": (Cubic.using(mistake="leaves-by-a-spike"), "cubic,hystartpp"),
+    "css-least-rise": (Cubic.using(mistake="css-by-an-eighth"), "cubic,hystartpp"),
+    "css-most-rise": (Cubic.using(mistake="css-by-an-eighth"), "cubic,hystartpp"),
+    "css-initial-only": (Cubic.using(mistake="css-again"), "cubic,hystartpp"),
+    "css-flat-curve": (Cubic.using(mistake="exit-without-maximum"), "cubic,hystartpp"),
+}
+# What the controllers in Python do not do by themselves.
+NOT_IN_PYTHON = {"pause-no-burst"}
+NAMES = [case.name for case in registry.every()]
+
+
+def verdicts(of: fp.Conformity) -> dict[str, str]:
+    return {one.case.name: one.verdict for one in of.results}
+
+
+@pytest.fixture(scope="module")
+def newreno() -> fp.Conformity:
+    return fp.conform("newreno", suite="loss")
+
+
+def test_every_case_has_a_mistake_that_it_catches() -> None:
+    assert set(MISTAKES) == set(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_mistake_fails_its_case(name: str) -> None:
+    controller, like = MISTAKES[name]
+    found = fp.conform(controller, [name], suite="loss", like=like)  # type: ignore[arg-type]
+    assert found.failures == [name], found.results[0].checks
+    # It fails by what is measured, not because the play did not come to it.
+    assert any(check.value is not None for check in found.results[0].checks) or name == "css-rounds"
+
+
+def test_cubic_by_its_rfc_passes_every_case() -> None:
+    found = fp.conform("cubic9438", suite="loss")
+    assert found.passed, [(one.case.name, one.checks) for one in found.results if one.verdict == FAIL]
+
+
+def test_newreno_passes_every_case(newreno: fp.Conformity) -> None:
+    names = [
+        case.name for case in registry.every() if "hystartpp" in case.needs and "cubic" not in case.needs
+    ]
+    for found in (newreno, fp.conform("newreno:hystartpp=1", names, suite="loss")):
+        assert found.passed, [(one.case.name, one.checks) for one in found.results if one.verdict == FAIL]
+
+
+@pytest.mark.parametrize("controller", ["cubic", "reno"])
+def test_linux_fails_where_it_differs_from_the_rfc(controller: str) -> None:
+    found = fp.conform(controller, suite="loss")
+    by_design = [case.name for case in registry.every() if controller in case.failed_by]
+    assert found.failures == by_design
+
+
+@pytest.mark.parametrize(("controller", "like"), [(Reno, "reno"), (Cubic, "cubic")])
+def test_the_controllers_in_python_pass_without_a_mistake(controller: type[fp.Controller], like: str) -> None:
+    names = [name for name in NAMES if name not in NOT_IN_PYTHON]
+    found = fp.conform(controller, names, suite="loss", like=like)
+    assert found.passed, [(one.case.name, one.checks) for one in found.results if one.verdict == FAIL]
+
+
+def test_a_case_is_for_the_controllers_with_its_traits(newreno: fp.Conformity) -> None:
+    for one in newreno.results:
+        lacking = set(one.case.needs) - {"loss", "reno"}
+        assert (one.verdict == NOT_APPLICABLE) == bool(lacking), one.case.name
+    reasons = {one.reason for one in newreno.results if one.verdict == NOT_APPLICABLE}
+    assert reasons == {
+        "newreno is not CUBIC",
+        "newreno has no HyStart++",
+        "newreno has no Proportional Rate Reduction",
+    }
+
+
+def test_a_controller_that_is_not_loss_based_is_not_judged() -> None:
+    found = fp.conform("bbr3", ["decrease-cubic", "minimum-window"], suite="loss")
+    assert [one.reason for one in found.results] == ["bbr3 is not loss-based"] * 2
+    assert found.summary == "bbr3 passes 0 of 0 applicable cases; 2 are not applicable."
+
+
+@pytest.mark.parametrize(
+    ("name", "like", "expected"),
+    [
+        ("cubic9438", "any", {"cubic", "hystartpp"}),
+        ("cubic9438:c=0.5, hystartpp=0", "any", {"cubic"}),
+        ("newreno:hystartpp=1", "any", {"reno", "hystartpp"}),
+        ("noq:cubic", "any", {"cubic"}),
+        ("reno", "any", {"reno", "prr"}),
+        ("mine.py:Mine", "any", set()),
+        ("mine.py:Mine", "cubic, hystartpp", {"cubic", "hystartpp"}),
+    ],
+)
+def test_a_name_or_a_word_says_what_a_controller_is(name: str, like: str, expected: set[str]) -> None:
+    assert traits(name, like, own=name.startswith("mine")) == {"loss", *expected}
+
+
+def test_unknown_words_are_errors() -> None:
+    with pytest.raises(fp.ScenarioError, match="cubik"):
+        fp.conform(Reno, suite="loss", like="cubik")
+    with pytest.raises(fp.ScenarioError, match="choose one of these"):
+        fp.conform("reno", suite="lossy")
+    with pytest.raises(fp.ScenarioError, match="--suite loss --list"):
+        fp.conform("reno", ["drain-time"], suite="loss")
+    with pytest.raises(fp.ScenarioError, match="whose window is seen"):
+        fp.conform(fp.Program("x", "y"), suite="loss")
+
+
+def test_every_case_says_where_it_comes_from() -> None:
+    assert len(set(NAMES)) == len(NAMES) >= 50
+    assert not set(NAMES) & {case.name for case in bbr3.every()}, "evidence and pages go by the name"
+    for case in registry.every():
+        assert re.fullmatch(r"[a-z-]+", case.name)
+        assert case.title and case.about
+        assert re.search(r"RFC \d{4} |draft-ietf-ccwg-ratelimited-increase \d", case.source), case.name
+        assert all(criterion.source for criterion in case.criteria)
+        assert re.fullmatch(r"([\w-]+/[\w-]+#\d+(, )?)*", case.bugs)
+        assert set(case.needs) <= set(TRAITS)
+        assert set(case.failed_by) <= {one["name"] for one in fp.controllers()}
+
+
+def test_what_was_replaced_is_of_a_case() -> None:
+    for one in REPLACED:
+        assert set(one.case.split(", ")) <= set(NAMES)
+
+
+def test_logs_repeat_what_was_played(tmp_path: Path) -> None:
+    found = fp.conform("cubic9438", ["decrease-cubic", "css-growth"], suite="loss")
+    logged, without = found.log(tmp_path / "logs")
+    assert without == [] and len(logged) == 4
+    for one in found.results:
+        (played,) = one.played
+        again = pool.run(worlds.named("sim"), [_job(played, None)])[0]
+        assert again.summary["flows"] == played.runs.runs[0].summary["flows"]
+
+
+def invoke(*words: str) -> "tuple[int, str, str]":
+    done = CliRunner().invoke(cli.app, ["conform", *words])
+    return done.exit_code, done.stdout, done.stderr
+
+
+def test_the_command_plays_and_lists_the_suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = invoke("--suite", "loss", "--list")
+    assert code == 0 and [line.split()[0] for line in out.splitlines()] == NAMES
+    code, out, _ = invoke("--suite", "loss", "--list", "--json", "--case", "decrease-cubic")
+    (listed,) = json.loads(out)
+    assert (code, listed["needs"], listed["bugs"]) == (0, ["cubic"], "microsoft/msquic#2231")
+    code, out, err = invoke("cubic9438", "--suite", "loss", "--case", "decrease-cubic", "--json")
+    assert code == 0, err
+    told = json.loads(out)
+    assert told["text"].startswith("RFC 9438") and told["cases"][0]["verdict"] == PASS
+
+
+def test_a_failure_has_pages_of_its_suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, err = invoke("cubic", "--suite", "loss", "--case", "outage-flat-curve", "--out", "kept")
+    assert code == 1, err
+    assert "by design: 4.8: Linux forgets W_max" in " ".join(out.split())
+    index = (tmp_path / "kept" / "index.html").read_text(encoding="utf-8")
+    assert "cubic against the cases of loss-based control" in index and "RFC 9438 (CUBIC)" in index
+    page = (tmp_path / "kept" / "cases" / "outage-flat-curve.html").read_text(encoding="utf-8")
+    assert "Expected: 4.8: Linux forgets W_max" in page and "draft 4.8" not in page
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("cubic", "--suite", "lossy"), '--suite: "lossy" cannot be used'),
+        (("cubic", "--suite", "loss", "--record"), "--record"),
+        (("cubic", "--suite", "loss", "--like", "cubik"), "cubik"),
+        (("cubic", "--like", "cubic"), "--like"),
+        (("--program", "x", "--server", "y", "--suite", "loss"), "--program"),
+    ],
+)
+def test_mistakes_on_the_command_line_are_one_sentence(words: tuple[str, ...], said: str) -> None:
+    code, out, err = invoke(*words)
+    assert (code, out) == (2, "")
+    assert said in err and err.count("\n") == 1
