@@ -22,7 +22,7 @@ import pytest
 from typer.testing import CliRunner
 
 import fullpipe as fp
-from fullpipe import api
+from fullpipe import api, shipped
 from fullpipe.cli import app as cli
 from fullpipe.conformance import minimal, runners
 from fullpipe.conformance import registry as cases
@@ -135,16 +135,20 @@ def test_a_program_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytes
         quic_program.about()
 
 
-def test_the_program_is_looked_for_beside_python_and_where_programs_are(
+def test_the_program_is_looked_for_beside_python_in_the_package_and_where_programs_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(quic_program.VARIABLE, raising=False)
+    monkeypatch.setattr(shipped, "_FOLDER", tmp_path / "package")
     monkeypatch.setattr(sys, "executable", str(tmp_path / "bin" / "python"))
     monkeypatch.setenv("PATH", str(tmp_path / "path"))
     assert quic_program.path() is None
     (tmp_path / "path").mkdir()
     on_path = program(tmp_path / "path", "#!/bin/sh\n")
     assert quic_program.path() == on_path
+    (tmp_path / "package" / "bin").mkdir(parents=True)
+    carried = program(tmp_path / "package" / "bin", "#!/bin/sh\n")
+    assert quic_program.path() == carried
     (tmp_path / "bin").mkdir()
     beside = program(tmp_path / "bin", "#!/bin/sh\n")
     assert quic_program.path() == beside
