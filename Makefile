@@ -58,7 +58,7 @@ QUIC_SOURCES := $(shell find quic crates/units crates/cc crates/path crates/expo
 
 SOURCES := Cargo.toml Cargo.lock pyproject.toml \
 	$(shell find crates -type d -name target -prune -o \( -name '*.rs' -o -name '*.[ch]' -o -name Cargo.toml \) -print) \
-	$(shell find python packages scenarios -type f ! -name '*.pyc' ! -name '*.so' ! -name 'vega-*.js' ! -name 'THIRD-PARTY-NOTICES.txt')
+	$(shell find python packages scenarios -type f ! -path '*/shipped/*' ! -name '*.pyc' ! -name '*.so' ! -name 'vega-*.js' ! -name 'THIRD-PARTY-NOTICES.txt')
 
 # When a step of `make test` began.
 BEGUN = @echo "== $@ ($$(date -u +%H:%M:%S))"

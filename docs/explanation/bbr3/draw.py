@@ -10,11 +10,10 @@ from typing import Any
 
 import altair as alt
 import polars as pl
-import vl_convert
 
 import fullpipe as fp
-from fullpipe.report.figures import svg, theme
 from fullpipe_studies import charts
+from fullpipe_studies.charts import picture
 
 RATE, RTT = "50 Mbit/s", "40 ms"
 # The product of the two in packets of 1,500 bytes, and the rate of payload.
@@ -225,14 +224,6 @@ DRAWINGS: dict[str, Callable[[], alt.TopLevelMixin]] = {
     "cubic": cubic,
     "shallow": shallow,
 }
-
-
-def picture(chart: alt.TopLevelMixin) -> bytes:
-    """A figure as a small PNG."""
-    drawn: bytes = vl_convert.svg_to_png(
-        svg.picture(theme.settled(chart.configure(**theme.config()).to_dict())), scale=1.0
-    )
-    return drawn
 
 
 def main() -> None:

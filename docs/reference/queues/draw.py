@@ -10,11 +10,11 @@ from typing import Any
 
 import altair as alt
 import polars as pl
-import vl_convert
 
 import fullpipe as fp
-from fullpipe.report.figures import svg, theme
+from fullpipe.report.figures import theme
 from fullpipe_studies import charts
+from fullpipe_studies.charts import picture
 
 RATE, RTT = "10 Mbit/s", "100 ms"
 # Few flows, then many for a third of the time, then few again.
@@ -270,14 +270,6 @@ DRAWINGS: dict[str, tuple[Callable[[float], alt.TopLevelMixin], float]] = {
     "unit": (unit, 15),
     "copa": (copa, 20),
 }
-
-
-def picture(chart: alt.TopLevelMixin) -> bytes:
-    """A figure as a small PNG."""
-    drawn: bytes = vl_convert.svg_to_png(
-        svg.picture(theme.settled(chart.configure(**theme.config()).to_dict())), scale=1.0
-    )
-    return drawn
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from fullpipe.report.figures import theme
+from fullpipe.report.figures import svg, theme
 from fullpipe.report.figures.prepare import records
 from fullpipe_studies.claim import Data
 
@@ -16,6 +16,16 @@ BARS = "bars: least to most of the runs"
 # Of legends of lines.
 STROKES: dict[str, Any] = {"symbolType": "stroke", "symbolStrokeWidth": 2}
 LEGEND = alt.Legend(orient="bottom", title=None, labelLimit=260, **STROKES)
+
+
+def spec(chart: alt.TopLevelMixin) -> dict[str, Any]:
+    """A figure as Vega-Lite, in the look of all figures."""
+    return theme.settled(chart.configure(**theme.config()).to_dict())
+
+
+def picture(chart: alt.TopLevelMixin) -> bytes:
+    """A figure as a small PNG, for pages."""
+    return svg.png(svg.picture(spec(chart)), scale=1.0)
 
 
 def values(frame: pl.DataFrame) -> alt.InlineData:

@@ -24,11 +24,10 @@ from typing import Any
 
 import fullpipe._native as _native
 from fullpipe import files, reading
-from fullpipe.report.figures import theme
 from fullpipe.report.figures.svg import picture
 from fullpipe.report.figures.svg import png as as_png
 from fullpipe.runs.worlds import registry
-from fullpipe_studies import page
+from fullpipe_studies import charts, page
 from fullpipe_studies.catalogue import Built, Study
 from fullpipe_studies.checks import MIDDLES, Outcome, Over
 from fullpipe_studies.claim import Check, Finding, Size, Verdict, judge, judged
@@ -109,7 +108,7 @@ def claim(result: Result, folder: Path) -> None:
             files.write(folder, f"data/{built.name}{suffix}.parquet", files.parquet(frame))
     spec: dict[str, Any] | None = None
     if data.runs.height:
-        spec = theme.settled(built.claim.figure(data).configure(**theme.config()).to_dict())
+        spec = charts.spec(built.claim.figure(data))
         svg = picture(spec)
         files.write(folder, f"figures/{built.name}.svg", svg.encode())
         png = as_png(svg, scale=_PNG_SCALE)

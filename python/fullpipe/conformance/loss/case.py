@@ -6,7 +6,7 @@ from fullpipe.conformance.case import Case
 from fullpipe.errors import mistake
 from fullpipe.text import joined
 
-# What a controller may be, and what is said of one that is not.
+# Traits that a case may need. The text says why the case does not apply to a controller without it.
 TRAITS = {
     "loss": "is not loss-based",
     "cubic": "is not CUBIC",
