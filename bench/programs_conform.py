@@ -197,7 +197,7 @@ def prepare(program: Program, folder: Path) -> None:
 class Kept:
     """A result in its folder."""
 
-    # The cases of today by their names, as in conformity.json.
+    # The cases of today by their names, as in conformance.json.
     cases: Mapping[str, Mapping[str, Any]]
     # The load average of a core before the first run.
     load_a_core: float | None
@@ -214,7 +214,7 @@ MACHINE = "machine.json"
 def is_complete(folder: Path) -> bool:
     """Whether a folder has a result; one that was interrupted has none."""
     last = folder / LAST
-    return last.is_file() and last.stat().st_size > 0 and (folder / "conformity.json").is_file()
+    return last.is_file() and last.stat().st_size > 0 and (folder / "conformance.json").is_file()
 
 
 def measure(program: Program, folder: Path, repetitions: int, at_once: int | None) -> ConformanceReport:
@@ -239,7 +239,7 @@ def read(folder: Path) -> Kept:
     """The result in a folder. Ends with a sentence if it cannot be used today."""
     again = f"remove {folder} to measure the program again"
     try:
-        reported = json.loads((folder / "conformity.json").read_text(encoding="utf-8"))
+        reported = json.loads((folder / "conformance.json").read_text(encoding="utf-8"))
         cases = {case["name"]: case for case in reported["cases"]}
         load = reported.get("program", {}).get("load_a_core")
         text = (folder / LAST).read_text(encoding="utf-8").strip()

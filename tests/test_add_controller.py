@@ -50,7 +50,9 @@ def test_three_files_are_enough() -> None:
 
 def test_added_controller_passes_law_tests(tree: Path) -> None:
     arguments = ("--offline", "--locked", "--lib", "-p", "fullpipe-cc", "-p", "fullpipe-conformance")
-    printed = cargo(tree, "test", *arguments, "--", "obey_laws_on_clean_path", "every_parameter_has_its_listed_default")
+    printed = cargo(
+        tree, "test", *arguments, "--", "obey_laws_on_clean_path", "every_parameter_has_its_listed_default"
+    )
     assert printed.count("1 passed; 0 failed") == 2, printed
 
 

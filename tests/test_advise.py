@@ -172,7 +172,7 @@ def test_incomplete_short_flows_have_no_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("quantity", "value", "said"),
+    ("quantity", "value", "message"),
     [
         ("rate", 45.4e6, "45 Mbit/s"),
         ("rtt", 0.25, "250 us"),
@@ -342,7 +342,7 @@ def test_table_yields_path_per_row(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "a CSV file of paths"),
         ("hello\nworld\n", "a CSV file of paths"),
@@ -462,7 +462,7 @@ def test_map_is_plotted_and_reused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "message"),
     [
         (["--x", "rate=1mbit"], "--x"),
         (["--x", "colour=1..2"], "--x"),

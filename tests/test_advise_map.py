@@ -288,7 +288,7 @@ def test_large_map_has_readable_labels() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pacing", "said"), [(True, "every flow paced by fq"), (False, "hosts without pacing")]
+    ("pacing", "message"), [(True, "every flow paced by fq"), (False, "hosts without pacing")]
 )
 def test_map_title_reports_pacing(pacing: bool, message: str) -> None:
     found = judged(cubic=0.9, bbr1=0.72)

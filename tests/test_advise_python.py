@@ -230,7 +230,7 @@ def test_differing_linux_name_is_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("part", "said"), [(0.0123, "1.2 %"), (0.0996, "10 %"), (0.34, "34 %"), (0, "0.0 %")]
+    ("part", "message"), [(0.0123, "1.2 %"), (0.0996, "10 %"), (0.34, "34 %"), (0, "0.0 %")]
 )
 def test_small_parts_have_a_digit(part: float, message: str) -> None:
     assert percent(part) == message

@@ -358,7 +358,7 @@ JUDGED = "Judged with pacing by fq, as the lines below set it"
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({}, f"{JUDGED}."),
         ({"competitors": (("cubic", 1),)}, f"{JUDGED}, of competitors too."),

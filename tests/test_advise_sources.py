@@ -392,7 +392,7 @@ START = '{"status":"success","data":{"resultType":"vector","result":'
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         # Prometheus' API.
         (

@@ -226,7 +226,7 @@ def test_concurrent_connections_share_path(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "note"),
+    ("message", "note"),
     [
         ("lastsnd:0 delivery_rate 9Mbps delivered:500 app_limited", "the application limited it"),
         ("lastsnd:396 delivery_rate 9Mbps delivered:500", "it was not sending: the rate is an old one"),
@@ -334,7 +334,7 @@ def test_ss_on_standard_input_is_answered() -> None:
     assert reported["left_out"] == ["connections not used: 1 with this host itself"]
 
 
-@pytest.mark.parametrize(("typed", "said"), [("", "it is empty"), ("hello", "a CSV file of paths")])
+@pytest.mark.parametrize(("typed", "message"), [("", "it is empty"), ("hello", "a CSV file of paths")])
 def test_stdin_without_paths_is_an_error(typed: str, message: str) -> None:
     done = command("advise", "--from", "-", typed=typed)
     assert (done.returncode, done.stdout) == (2, "")
@@ -429,7 +429,7 @@ def test_ambiguous_number_follows_others_or_fails(
 
 
 @pytest.mark.parametrize(
-    ("column", "cell", "said"),
+    ("column", "cell", "message"),
     [
         ("rate", "50", "write 50 Mbit/s, or name the column e.g. rate_mbps"),
         ("rtt", "20", "name the column e.g. rtt_ms"),
@@ -519,7 +519,7 @@ def test_loss_without_unit_is_noted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("isp,comment\na,b\n", ":1"),
         ("isp,rat\na,b\n", "is rat the rate?"),

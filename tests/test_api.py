@@ -94,7 +94,7 @@ TINY = {"duration": "1 s", "path": {"rate": "5 Mbit/s", "rtt": "10 ms"}, "flows"
 
 
 @pytest.mark.parametrize(
-    ("said", "asked", "seed"),
+    ("message", "asked", "seed"),
     [({}, None, 1), ({"seed": 7}, None, 7), ({"seed": 7}, 3, 3), ({"seed": 7}, 0, 0)],
 )
 def test_explicit_seed_overrides_scenario_seed(message: dict[str, int], asked: int | None, seed: int) -> None:

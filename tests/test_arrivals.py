@@ -360,7 +360,7 @@ def test_hostile_file_gives_one_error(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("there-is.none",), "cannot be read"),
         ((), "a capture or --synthetic"),

@@ -39,7 +39,7 @@ def keep(
     """A result as the script keeps it, or as it did when it kept no `measured_with`."""
     folder.mkdir()
     reported = {"cases": cases, "program": {"load_a_core": load}}
-    (folder / "conformity.json").write_text(json.dumps(reported), encoding="utf-8")
+    (folder / "conformance.json").write_text(json.dumps(reported), encoding="utf-8")
     if measured_with is not None:
         (folder / "machine.json").write_text(json.dumps({"measured_with": measured_with}), encoding="utf-8")
     (folder / "version.txt").write_text("iperf 3.12\n", encoding="utf-8")
@@ -131,11 +131,11 @@ def test_table_reports_measurement_origin(bench: ModuleType, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("file", "text", "reason"),
     [
-        ("conformity.json", "{", "cannot be read (JSONDecodeError"),
-        ("conformity.json", "[]", "cannot be read (TypeError"),
-        ("conformity.json", '{"cases": [{}]}', "cannot be read (KeyError('name'))"),
-        ("conformity.json", '{"cases": [], "program": 1}', "cannot be read (AttributeError"),
-        ("conformity.json", '{"cases": []}', "has no case outside.clean-goodput, outside.start"),
+        ("conformance.json", "{", "cannot be read (JSONDecodeError"),
+        ("conformance.json", "[]", "cannot be read (TypeError"),
+        ("conformance.json", '{"cases": [{}]}', "cannot be read (KeyError('name'))"),
+        ("conformance.json", '{"cases": [], "program": 1}', "cannot be read (AttributeError"),
+        ("conformance.json", '{"cases": []}', "has no case outside.clean-goodput, outside.start"),
         ("machine.json", "{}", "cannot be read (KeyError('measured_with'))"),
     ],
 )
@@ -161,7 +161,7 @@ class Judged:
         self.interrupted = interrupted
 
     def write(self, folder: Path) -> None:
-        (folder / "conformity.json").write_text(json.dumps({"cases": passes()}), encoding="utf-8")
+        (folder / "conformance.json").write_text(json.dumps({"cases": passes()}), encoding="utf-8")
         if self.interrupted:
             raise KeyboardInterrupt
 
@@ -176,13 +176,13 @@ def test_what_was_interrupted_is_measured_again(
     monkeypatch.setattr(sys, "argv", arguments)
     with pytest.raises(KeyboardInterrupt):
         bench.main()
-    assert (tmp_path / "iperf3-cubic" / "conformity.json").is_file()
+    assert (tmp_path / "iperf3-cubic" / "conformance.json").is_file()
     for _ in range(2):
         bench.main()
         assert f"Measured with {bench.here()}.\n" in capsys.readouterr().out
     assert judged == []
     # What somebody removed a part of is no result either.
-    (tmp_path / "iperf3-cubic" / "conformity.json").unlink()
+    (tmp_path / "iperf3-cubic" / "conformance.json").unlink()
     judged.append(Judged(interrupted=True))
     with pytest.raises(KeyboardInterrupt):
         bench.main()

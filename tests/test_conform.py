@@ -379,7 +379,7 @@ def test_command_prints_verdicts_and_fails(tmp_path: Path, monkeypatch: pytest.M
         path.relative_to(tmp_path / "kept").as_posix() for path in (tmp_path / "kept").rglob("*.*")
     )
     # Nothing failed, so that there is no scenario.
-    assert pages == ["cases/drain-inflight.html", "cases/law.idle.html", "conformity.json", "index.html"]
+    assert pages == ["cases/drain-inflight.html", "cases/law.idle.html", "conformance.json", "index.html"]
     page = (tmp_path / "kept" / "cases" / "drain-inflight.html").read_text(encoding="utf-8")
     assert "<svg" in page and "../index.html" in page and "0.495 to 0.505" in page
     index = (tmp_path / "kept" / "index.html").read_text(encoding="utf-8")
@@ -504,7 +504,7 @@ def test_command_lists_cases_without_controller() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         ((), "name a controller, or give --list or --program"),
         (("bbr9",), 'fullpipe: "bbr9" is not available'),

@@ -232,7 +232,7 @@ def test_failure_has_pages_of_suite(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("cubic", "--suite", "lossy"), '--suite: "lossy" cannot be used'),
         (("cubic", "--suite", "loss", "--record"), "--record"),

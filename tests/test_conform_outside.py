@@ -465,7 +465,7 @@ def invoke(*words: str) -> "tuple[int, str, str]":
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("--program", "x"), "--server is given 0 times, --program 1 time"),
         (("--server", "x"), "--server is given 1 time, --program 0 times"),
@@ -550,7 +550,7 @@ def test_a_program_of_anybodys(in_empty_folder: Path) -> None:
         pytest.skip("the machine was too busy for a verdict")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "outside.clean-goodput" in done.stdout and "passes 1 of 1 applicable case" in done.stdout
-    reported = json.loads((in_empty_folder / "kept" / "conformity.json").read_text(encoding="utf-8"))
+    reported = json.loads((in_empty_folder / "kept" / "conformance.json").read_text(encoding="utf-8"))
     (case,) = reported["cases"]
     assert case["verdict"] == PASS and case["criteria"][0]["measured"] > 85
     assert (in_empty_folder / "kept" / "cases" / "outside.clean-goodput.html").is_file()

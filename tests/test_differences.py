@@ -8,7 +8,7 @@ from fullpipe.agreement.differences import factor, points, relative
 
 
 @pytest.mark.parametrize(
-    ("ours", "theirs", "said", "tolerable"),
+    ("ours", "theirs", "message", "tolerable"),
     [
         (102.9, 100, "+2.9%", True),
         (96.9, 100, "-3.1%", False),

@@ -159,7 +159,7 @@ def test_user_named_file_may_be_link(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "said"),
+    ("number", "message"),
     [
         (errno.ENOSPC, r"No space left on device; free about 7 MB on the disk of .*, then give the same"),
         (errno.EDQUOT, r"quota exceeded; free about 7 MB"),

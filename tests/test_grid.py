@@ -91,7 +91,7 @@ def test_quick_selects_and_shortens_cells(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", ["g.toml: cells", "at least one"]),
         ("cells = 5", ["g.toml:1: cells: ", "at least one"]),
@@ -137,7 +137,7 @@ def test_hostile_files_are_located_and_explained(text: str, message: list[str], 
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (CELL, ["quick", "a table that names"]),
         (CELL + "[quick]\ncells = []\n", ["quick.cells: ", "names of cells"]),
@@ -275,7 +275,7 @@ def test_differences_by_hand() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ours", "theirs", "said", "counts"),
+    ("ours", "theirs", "message", "counts"),
     [(50, 0, "few", False), (51, 0, "x inf", True), (0, 51, "x inf", True), (30, 60, "x 0.50", True)],
 )
 def test_few_retransmissions_do_not_count(ours: int, theirs: int, message: str, counts: bool) -> None:

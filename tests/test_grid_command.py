@@ -265,7 +265,7 @@ def test_directory_of_another_sweep_is_untouched(tiny: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "data"),
     [
         (["agree"], "agree: give a scenario or --grid"),
         (["agree", "s.toml", "--grid", "g"], "agree: give either a scenario or --grid, not both"),

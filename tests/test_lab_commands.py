@@ -33,7 +33,7 @@ def plain(results: fullpipe.Results) -> Any:
     return json.loads(results.to_json())["results"]
 
 
-@pytest.mark.parametrize("said", SAID, ids=IDS)
+@pytest.mark.parametrize("data", SAID, ids=IDS)
 def test_command_line_matches_lab_numbers(
     data: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -46,7 +46,7 @@ def test_command_line_matches_lab_numbers(
     assert json.loads(done.stdout)["results"] == of_the_lab(data)
 
 
-@pytest.mark.parametrize("said", SAID, ids=IDS)
+@pytest.mark.parametrize("data", SAID, ids=IDS)
 def test_python_code_matches_lab_numbers(data: dict[str, Any]) -> None:
     found: dict[str, Any] = {}
     with contextlib.redirect_stdout(io.StringIO()) as shown:

@@ -231,7 +231,7 @@ def test_a_tilde_is_the_home_folder(here: Path, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("study", "run", "queue16.fig4", "--out", "x" * 256), "over 255 bytes"),
         (("deliveries", "--mean", "1mbit", "--out", "x" * 256), "over 255 bytes"),

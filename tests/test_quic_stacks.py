@@ -248,7 +248,7 @@ def test_dead_parent_leaves_no_process(quic_stacks: Path) -> None:
     process.wait(timeout=60)
 
 
-@pytest.mark.parametrize("said", [b"", b"\xff" * 8, b"\0" * 7 + b"\x02{}", b"\0" * 7 + b"\x03abc"])
+@pytest.mark.parametrize("data", [b"", b"\xff" * 8, b"\0" * 7 + b"\x02{}", b"\0" * 7 + b"\x03abc"])
 @pytest.mark.parametrize("command", ["run", "play", "refuses"])
 def test_hostile_input_is_refused_without_panic(command: str, data: bytes, quic_stacks: Path) -> None:
     done = subprocess.run([quic_stacks, command], input=data, capture_output=True, timeout=60, check=False)

@@ -245,7 +245,7 @@ def test_case_pages_list_unsupported_settings(in_empty_folder: Path) -> None:
     asked = ("--case", "policer", "--case", "receive-window", "--out", "here")
     _, message = command("conform", "quinn:bbr", *asked)
     assert "not supported for quinn:bbr in quic, which is no failure: quinn's pacer takes no rate." in message
-    reported = json.loads(Path("here/conformity.json").read_text(encoding="utf-8"))
+    reported = json.loads(Path("here/conformance.json").read_text(encoding="utf-8"))
     assert reported["unsupported"] == ["quinn's pacer takes no rate."]
     # The other case was not played.
     by_case = {one["name"]: one["unsupported"] for one in reported["cases"]}
@@ -256,7 +256,7 @@ def test_case_pages_list_unsupported_settings(in_empty_folder: Path) -> None:
     assert fp.conform("bbr3", ["policer"], world="sim").to_dict()["unsupported"] == []
 
 
-@pytest.mark.parametrize("said", ["all", [1], {"a": "b"}])
+@pytest.mark.parametrize("message", ["all", [1], {"a": "b"}])
 @pytest.mark.parametrize("name", ["unsupported", "untrustworthy"])
 @pytest.mark.usefixtures("there")
 def test_sentences_of_a_program_are_checked(

@@ -226,7 +226,7 @@ def test_numbers_have_six_digits(builds: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ({"key": {"world": "sim"}}, "the line has no build"),
         ({**LINE, "more": 1}, "the line has more, which nobody knows"),

@@ -244,7 +244,7 @@ def test_the_interval_is_beside_the_mean() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "limits", "said"),
+    ("value", "limits", "message"),
     [
         (0.8998, {"least": 0.9}, "0.8998 of x"),
         (0.899999, {"least": 0.9}, "0.899999 of x"),

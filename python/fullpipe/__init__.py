@@ -76,7 +76,7 @@ _HOME = {
     "compare": "fullpipe.api",
     "controllers": "fullpipe.api",
     "conform": "fullpipe.conformance.run",
-    "ConformanceReport": "fullpipe.conformance.conformity",
+    "ConformanceReport": "fullpipe.conformance.conformance_report",
     "load": "fullpipe.api",
     "queues": "fullpipe.api",
     "Controller": "fullpipe.scenario.controllers",

@@ -32,7 +32,7 @@ STUDY = Kind("claims.json", lambda message: message["paper"], lambda message: f"
 GRID = Kind("grid.json", lambda message: message["grid"], lambda message: f"the grid {message['grid']}")
 CHECK = Kind("check.json", lambda _message: "check", lambda _message: "`fullpipe kernel check`")
 CONFORMITY = Kind(
-    "conformity.json",
+    "conformance.json",
     lambda message: message["controller"],
     lambda message: f"the conformance of {message['controller']}",
 )

@@ -21,7 +21,7 @@ class ConformanceReport(CaseResults):
     """How a controller fares in the cases."""
 
     def write(self, folder: str | Path) -> Path:
-        """Writes index.html, a page for each case, and conformity.json into a folder.
+        """Writes index.html, a page for each case, and conformance.json into a folder.
 
         Raises:
             OutputError: Something cannot be written. What was written stays.

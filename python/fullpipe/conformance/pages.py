@@ -35,7 +35,7 @@ def summary_table(conformance_report: CaseResults, *, linked: bool = False) -> s
 def write(conformance_report: CaseResults, folder: Path) -> Path:
     """Writes the pages, the scenarios of failures, and the result as JSON; returns the folder."""
     files.make_folder(folder)
-    files.write(folder, "conformity.json", (conformance_report.to_json() + "\n").encode(errors="replace"))
+    files.write(folder, "conformance.json", (conformance_report.to_json() + "\n").encode(errors="replace"))
     for one in conformance_report.results:
         for path, scenario in _scenarios(conformance_report, one, folder).items():
             files.write(folder, f"cases/{path.name}", scenario.encode())
