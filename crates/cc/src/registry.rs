@@ -315,7 +315,7 @@ impl Params {
         let unknown = ParamError::Unknown { controller: info.name, expected: info.parameters };
         let parameter = info.parameters.iter().find(|parameter| parameter.name == name).ok_or(unknown)?;
         match (parameter.profile, self.profile()) {
-            (Some(needed), Some((_, chosen))) if needed != chosen => {
+            (Some(needed), Some((_, chosen))) if !parameter.is_in(chosen) => {
                 Err(ParamError::OtherProfile { field: parameter.name, needed, chosen })
             }
             _ => Ok(parameter),
@@ -355,7 +355,8 @@ impl Params {
     /// and its name.
     pub const fn profile(&self) -> Option<(u32, &'static str)> {
         match self {
-            Params::Bbr3(_) => Some((0, PROFILES[0])),
+            Params::Bbr3(bbr3::Params { basis: bbr3::Basis::Draft, .. }) => Some((0, PROFILES[0])),
+            Params::Bbr3(bbr3::Params { basis: bbr3::Basis::Repaired, .. }) => Some((2, PROFILES[2])),
             Params::Bbr3Linux(_) => Some((1, PROFILES[1])),
             _ => None,
         }
@@ -366,7 +367,8 @@ impl Params {
         if self.profile().is_some_and(|(present, _)| present != place) {
             *self = match place {
                 0 => Params::Bbr3(bbr3::Params::default()),
-                _ => Params::Bbr3Linux(bbr3_linux::Params::default()),
+                1 => Params::Bbr3Linux(bbr3_linux::Params::default()),
+                _ => Params::Bbr3(bbr3::Params::repaired()),
             };
         }
     }
@@ -449,7 +451,10 @@ mod tests {
             "fast_path exists only with profile=linux, and profile=draft is chosen"
         );
         let error = params.choose("profile", "lunix").unwrap_err();
-        assert_eq!(error.to_string(), "profile is none of its choices; expected one of: draft, linux");
+        assert_eq!(
+            error.to_string(),
+            "profile is none of its choices; expected one of: draft, linux, repaired"
+        );
         let error = params.choose("beta", "large").unwrap_err();
         assert_eq!(error.to_string(), "beta takes a number");
         params.choose("profile", "linux").unwrap();
