@@ -160,7 +160,9 @@ def test_a_profile_is_chosen_by_name_and_refuses_parameters_of_the_other() -> No
     where = {"rate": "10 Mbit/s", "rtt": "20 ms", "duration": "2 s", "seeds": 1}
     results = fp.compare(["bbr3", "bbr3:fast_path=0,profile=linux"], **where)
     assert results.summary["controller"].to_list() == ["bbr3", "bbr3:profile=linux,fast_path=0"]
-    with pytest.raises(fp.ScenarioError, match="is not one of its choices; expected one of draft, linux, repaired"):
+    with pytest.raises(
+        fp.ScenarioError, match="is not one of its choices; expected one of draft, linux, repaired"
+    ):
         fp.compare(["bbr3:profile=google"], **where)
     with pytest.raises(fp.ScenarioError, match="is a parameter of profile=linux only") as caught:
         fp.compare(["bbr3:ecn=1"], **where)
