@@ -7,6 +7,7 @@ use crate::controller::*;
 use crate::controllers::profiles::PROFILES;
 use crate::controllers::{bbr3, bbr3_linux, cubic9438, dctcp, fixed, newreno, reno};
 use crate::parameter::{ControllerInfo, Decimal, Kind, ParamError, ParameterInfo, Slot};
+use fullpipe_units::Duration;
 
 /// Calls a method of the variant.
 macro_rules! each {
@@ -351,6 +352,20 @@ impl Params {
         }
     }
 
+    /// Up to which minimum RTT the controller answers congestion marks; none if it never does, so that a queue that marks instead of
+    /// dropping cannot slow it. A sender that negotiates ECN has to answer (RFC 3168 section 6.1.2).
+    pub const fn answers_marks_up_to(&self) -> Option<Duration> {
+        match self {
+            // Copa does in its competitive mode only.
+            Params::Bbr1(_) | Params::Copa(_) | Params::Fixed(_) => None,
+            Params::Bbr3Linux(params) if !params.ecn => None,
+            Params::Bbr3Linux(params) if params.ecn_max_rtt_us > 0 => {
+                Some(Duration::from_micros(params.ecn_max_rtt_us as u64))
+            }
+            _ => Some(Duration::MAX),
+        }
+    }
+
     /// The specification that is followed, of a controller that has several: its place among the choices of the parameter `profile`,
     /// and its name.
     pub const fn profile(&self) -> Option<(u32, &'static str)> {
@@ -407,6 +422,21 @@ mod tests {
         params.set("ecn", crate::Decimal::ONE).unwrap();
         assert_eq!(params.ecn(), Some(Ect::Zero));
         assert_eq!(params.without_ecn().get("ecn"), Ok(crate::Decimal::from_integer(0)));
+    }
+
+    #[test]
+    fn who_answers_marks_is_known() {
+        let of = |name| Params::by_name(name).unwrap();
+        let up_to = |name| of(name).answers_marks_up_to();
+        assert_eq!(["bbr1", "copa", "fixed"].map(up_to), [None; 3]);
+        assert_eq!(["cubic", "reno", "dctcp", "bbr3"].map(up_to), [Some(Duration::MAX); 4]);
+        let mut google = of("bbr3");
+        google.choose("profile", "linux").unwrap();
+        assert_eq!(google.answers_marks_up_to(), None);
+        google.set("ecn", Decimal::ONE).unwrap();
+        assert_eq!(google.answers_marks_up_to(), Some(Duration::from_millis(5)));
+        google.set("ecn_max_rtt_us", Decimal::from_integer(0)).unwrap();
+        assert_eq!(google.answers_marks_up_to(), Some(Duration::MAX));
     }
 
     #[test]
