@@ -31,7 +31,9 @@ CONTROLLERS = {
     "bbr3:issue109_one_min_rtt=1": "issue #109",
     "bbr3:cut_probe_advances=1": "cut probe",
     "bbr3:renewal_by_eighth=1": "eighth",
-    "bbr3:profile=repaired": "repaired",
+    # What `profile=repaired` is.
+    "bbr3:cut_probe_advances=1,renewal_by_eighth=1": "repaired",
+    "bbr3:pr5_advance_on_down=1,renewal_by_eighth=1": "PR #5, eighth",
     "bbr1": "BBRv1",
 }
 # The rate before the drop, bit/s, and the part of a packet that is payload.
@@ -132,15 +134,20 @@ def measured(cell: Cell, controller: str, moment: int) -> dict[str, float | None
 
 
 def settled(queue: pl.DataFrame, rtt_ms: float) -> float | None:
-    """When the queue, in means of a second, is last above a round trip (20 ms at least); None: at the end."""
-    seconds = (
+    """When the queue, in means of 5 s, is last above a round trip (20 ms at least); None: at the end.
+
+    A probe's own queue, and that of a second after ProbeRTT, are no standing queue.
+    """
+    means = (
         queue.filter(pl.col("after") >= 0)
         .group_by(pl.col("after").floor().alias("second"), maintain_order=True)
-        .agg(pl.col("ms").mean())
+        .agg(pl.col("ms").mean())["ms"]
+        .to_list()
     )
-    high = seconds.filter(pl.col("ms") > max(rtt_ms, 20.0))["second"]
-    last = float(high.max()) + 1 if len(high) else 0.0  # type: ignore[arg-type]
-    return None if last > AFTER_S - 5 else last
+    limit = max(rtt_ms, 20.0)
+    high = [at for at in range(len(means) - 4) if statistics.fmean(means[at : at + 5]) > limit]
+    last = float(high[-1] + 1) if high else 0.0
+    return None if last > AFTER_S - 6 else last
 
 
 def _labels(run: fp.Run) -> list[str]:

@@ -21,9 +21,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 drops = importlib.import_module("drops")
-FORMS = {
-    one: drops.CONTROLLERS[one] for one in ("bbr3", "bbr3:profile=linux", "bbr3:profile=repaired", "bbr1")
-}
+REPAIRED = "bbr3:cut_probe_advances=1,renewal_by_eighth=1"
+FORMS = {one: drops.CONTROLLERS[one] for one in ("bbr3", "bbr3:profile=linux", REPAIRED, "bbr1")}
 COLOURS = {"draft": "#d55e00", "Google": "#009e73", "repaired": "#0072b2", "BBRv1": "#888888"}
 DROP_S, WIDTH, HEIGHT = 20, 560, 130
 

@@ -108,8 +108,8 @@ impl Params {
     /// The defaults of the profile `repaired`.
     pub fn repaired() -> Params {
         Params {
-            pr5_advance_on_down: true,
-            issue109_one_min_rtt: true,
+            cut_probe_advances: true,
+            renewal_by_eighth: true,
             basis: Basis::Repaired,
             ..Params::default()
         }

@@ -101,6 +101,6 @@ fn with_one_filter_probe_rtt_comes_after_ten_seconds_and_its_window_is_half_of_t
 #[test]
 fn the_profile_is_the_draft_but_for_its_changes() {
     let repaired = Params::repaired();
-    let changed = Params { pr5_advance_on_down: true, issue109_one_min_rtt: true, ..Params::default() };
+    let changed = Params { cut_probe_advances: true, renewal_by_eighth: true, ..Params::default() };
     assert_eq!(Params { basis: Basis::Draft, ..repaired }, changed);
 }
