@@ -64,7 +64,7 @@ FAULTS = [
     ("aggregation-cruise", "stays", {"mbps": 20, "cycle_s": 3}, {"stops_s": 8}),
     ("probe-rtt-floor", "longest", {"mbps": 5, "cycle_s": 5, "cut_s": 1e9}, {"stuck_s": 15}),
     ("max-filter-two-cycles", "begun", {"mbps": 20, "cycle_s": 2, "low_mbps": 12}, {"cut_s": 11}),
-    ("rate-down-10x", "seconds", {"mbps": 100, "cycle_s": 4, "low_mbps": 10, "falls_s": 8}, {"cut_s": 30}),
+    ("rate-down-10x", "seconds", {"mbps": 100, "cycle_s": 4, "low_mbps": 10, "falls_s": 9}, {"cut_s": 30}),
 ]
 
 

@@ -85,6 +85,7 @@ def _first_after(stage: Stage, entered: Look) -> Look:
     source="draft A.6; 5.5.10.2",
     main="rounds",
     seeds=(1, 2, 3),
+    failed_by={"bbr1": "5.3.3.3: BBRv1 has no ProbeBW_REFILL"},
 )
 def up_loss_app_limited(lab: Lab) -> Measured:
     """A probe ends on loss though the application limits the flow.
