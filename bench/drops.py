@@ -207,9 +207,11 @@ def size(one: Mapping[str, Any]) -> tuple[int, ...]:
 
 def tables(lines: Sequence[evidence.Line], older: str = "") -> dict[str, str]:
     """The tables of the report by name."""
+    if not lines:
+        none = "Nothing is recorded yet: `python bench/drops.py --record`.\n"
+        return dict.fromkeys(("drops-summary", "drops-settled", "drops-costs"), none)
     found = {(one["key"]["cell"], one["key"]["controller"]): one for one in lines}
-    made = lines[0]["made"]["command"] if lines else "python bench/drops.py --record"
-    moments = lines[0]["moments"] if lines else MOMENTS
+    made, moments = lines[0]["made"]["command"], lines[0]["moments"]
     head = f"Made by `{made}`, {moments} moments and seeds a cell.{f' {older}' if older else ''}\n\n"
     return {
         "drops-summary": head + _summary(found),
