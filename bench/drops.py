@@ -297,10 +297,10 @@ def main() -> None:
     parser.add_argument(
         evidence.LARGER, action="store_true", help="let a smaller run replace a larger one of the same code"
     )
-    said = parser.parse_args()
-    if said.record:
+    message = parser.parse_args()
+    if message.record:
         evidence.read(FILE)  # A file that cannot be used is an error now.
-    moments = range(QUICK if said.quick else MOMENTS)
+    moments = range(QUICK if message.quick else MOMENTS)
     work = [(cell, controller) for cell in (*GRID, *COSTS) for controller in CONTROLLERS]
     lines = []
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -310,12 +310,12 @@ def main() -> None:
         }
         for number, (cell, controller) in enumerate(work):
             done = [one.result() for one in runs[cell.name, controller]]
-            lines.append(line(cell, controller, done, said.quick))
+            lines.append(line(cell, controller, done, message.quick))
             print(f"\r{number + 1} of {len(work)}", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     print("\n".join(tables(lines).values()), end="")
-    if said.record:
-        evidence.replace(FILE, lines, size=None if said.replace_larger else size)
+    if message.record:
+        evidence.replace(FILE, lines, size=None if message.replace_larger else size)
 
 
 if __name__ == "__main__":
