@@ -23,8 +23,8 @@ from fullpipe_studies.run import cost_file
 ROOT = Path(__file__).resolve().parent.parent
 # The scripts of bench know their own tables.
 sys.path.insert(0, str(ROOT / "bench"))
-router, quic_conform, programs_conform, speed = map(
-    importlib.import_module, ("router", "quic_conform", "programs_conform", "record")
+router, quic_conform, programs_conform, speed, drops = map(
+    importlib.import_module, ("router", "quic_conform", "programs_conform", "record", "drops")
 )
 
 # The pages with tables of grids.
@@ -46,7 +46,7 @@ OTHERS = "[all cells](../reference/grids.md)"
 # A part of the names of cells whose way back is thin; they have a table of their own.
 THIN = "ACKs at"
 
-FILES = ("advice", "agreement", "conformance", "router", "speed")
+FILES = ("advice", "agreement", "conformance", "drops", "router", "speed")
 
 
 def tables(results: Path) -> dict[tuple[str, str], str]:
@@ -60,6 +60,7 @@ def tables(results: Path) -> dict[tuple[str, str], str]:
     advice.sort(key=lambda one: int(one["key"]["number"]))
     programs = [one for one in lines_of["conformance"] if one["key"]["world"] == programs_conform.WORLD]
     speeds = speed.tables(lines_of["speed"], builds)
+    of_drops = drops.tables(lines_of["drops"], evidence.ages_sentence(lines_of["drops"], "cell", builds))
     short, cases = quic_conform.tables(over_quic, evidence.ages_sentence(over_quic, "subject", builds))
     return {
         ("explanation/quic.md", "quic-conform-short"): short,
@@ -74,6 +75,7 @@ def tables(results: Path) -> dict[tuple[str, str], str]:
         **{("../bench/README.md", name): text for name, text in speeds.items()},
         ("../README.md", "verdicts"): verdicts(results),
         ("explanation/router.md", "bursts"): router.table(lines_of["router"], older),
+        **{("reports/bbr3-rate-drop.md", name): text for name, text in of_drops.items()},
     }
 
 

@@ -149,7 +149,7 @@ def test_choices_and_parameter_profiles_are_listed() -> None:
     assert (profile["kind"], profile["default"], profile["choices"]) == (
         "choice",
         "draft",
-        ["draft", "linux"],
+        ["draft", "linux", "repaired"],
     )
     assert [parameters[name]["profile"] for name in ("profile", "beta", "ecn")] == [None, "draft", "linux"]
 
@@ -158,7 +158,9 @@ def test_profile_refuses_parameters_of_other() -> None:
     where = {"rate": "10 Mbit/s", "rtt": "20 ms", "duration": "2 s", "seeds": 1}
     results = fp.compare(["bbr3", "bbr3:fast_path=0,profile=linux"], **where)
     assert results.summary["controller"].to_list() == ["bbr3", "bbr3:profile=linux,fast_path=0"]
-    with pytest.raises(fp.ScenarioError, match="is not one of its choices; expected one of draft, linux"):
+    with pytest.raises(
+        fp.ScenarioError, match="is not one of its choices; expected one of draft, linux, repaired"
+    ):
         fp.compare(["bbr3:profile=google"], **where)
     with pytest.raises(fp.ScenarioError, match="is a parameter of profile=linux only") as caught:
         fp.compare(["bbr3:ecn=1"], **where)

@@ -60,9 +60,16 @@ def unexpected(of: fp.ConformanceReport) -> list[str]:
     ]
 
 
-def test_bbr3_passes_every_case(bbr3: fp.ConformanceReport) -> None:
-    assert set(verdicts(bbr3).values()) == {PASS}, bbr3.failures
-    assert bbr3.passed and bbr3.failures == []
+DROPS = ["rate-down-10x-1bdp", "rate-down-10x-4bdp"]
+
+
+def test_bbr3_passes_every_case_but_the_known_bugs_of_the_draft(bbr3: fp.ConformanceReport) -> None:
+    assert set(verdicts(bbr3).values()) == {PASS, FAIL}
+    assert bbr3.failures == DROPS and unexpected(bbr3) == []
+
+
+def test_a_repaired_bbr3_passes_the_known_bugs_of_the_draft() -> None:
+    assert fp.conform("bbr3:profile=repaired", DROPS).passed
 
 
 def test_bbr1_fails_exactly_where_documented(bbr1: fp.ConformanceReport) -> None:
@@ -79,7 +86,7 @@ def test_loss_based_controllers_fail_by_design(
         for one in found.results:
             assert (one.verdict == NOT_APPLICABLE) == one.case.phases, one.case.name
             assert (one.reason == f"{found.controller} has no phases of BBR") == one.case.phases
-        assert 3 <= len(found.failures) <= 4
+        assert 5 <= len(found.failures) <= 6
 
 
 @pytest.mark.parametrize("controller", ["bbr3:profile=linux", "bbr3:profile=linux,ecn=1"])
@@ -99,9 +106,10 @@ def test_google_kernel_passes_undiffering_cases() -> None:
     name = "bbr3:profile=linux"
     found = fp.conform(name)
     marked = {case.name for case in registry.every() if name in case.differs}
-    assert found.passed, found.failures
+    assert found.failures == DROPS and unexpected(found) == []
     assert {case for case, verdict in verdicts(found).items() if verdict == NOT_APPLICABLE} == marked
-    assert f"passes all {len(found.results) - len(marked)} that apply" in page
+    applicable = len(found.results) - len(marked)
+    assert f"passes {applicable - len(DROPS)} of the {applicable} that apply" in page
     assert set(re.findall(r"^\| `([a-z0-9-]+)` \|", page, re.MULTILINE)) == marked
 
 
@@ -135,9 +143,9 @@ def test_probe_rtt_timing_decides_no_verdict(controller: str) -> None:
 def test_expected_failures_name_controller_and_section() -> None:
     known = {one["name"] for one in fp.controllers()}
     for case in registry.every():
-        assert set(case.failed_by) <= known, case.name
+        assert {name.partition(":")[0] for name in case.failed_by} <= known, case.name
         for why in case.failed_by.values():
-            assert re.match(r"\d(\.\d+)*: ", why), why
+            assert re.match(r"\d(\.\d+)*(, \d(\.\d+)*)?: ", why), why
 
 
 def test_every_draft_example_has_case() -> None:

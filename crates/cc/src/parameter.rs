@@ -68,6 +68,13 @@ pub struct ParameterInfo {
     pub profile: Option<&'static str>,
 }
 
+impl ParameterInfo {
+    /// Whether a controller with this profile has the parameter. `repaired` has those of `draft`, with other defaults.
+    pub fn is_in(&self, profile: &str) -> bool {
+        self.profile.is_none_or(|own| own == profile || (own, profile) == ("draft", "repaired"))
+    }
+}
+
 /// The description of a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ControllerInfo {

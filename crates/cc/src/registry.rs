@@ -7,6 +7,7 @@ use crate::controller::*;
 use crate::controllers::profiles::PROFILES;
 use crate::controllers::{bbr3, bbr3_linux, cubic9438, dctcp, fixed, newreno, reno};
 use crate::parameter::{ControllerInfo, Decimal, Kind, ParamError, ParameterInfo, Slot};
+use fullpipe_units::Duration;
 
 /// Calls a method of the variant.
 macro_rules! each {
@@ -315,7 +316,7 @@ impl Params {
         let unknown = ParamError::Unknown { controller: info.name, expected: info.parameters };
         let parameter = info.parameters.iter().find(|parameter| parameter.name == name).ok_or(unknown)?;
         match (parameter.profile, self.profile()) {
-            (Some(needed), Some((_, chosen))) if needed != chosen => {
+            (Some(needed), Some((_, chosen))) if !parameter.is_in(chosen) => {
                 Err(ParamError::OtherProfile { field: parameter.name, needed, chosen })
             }
             _ => Ok(parameter),
@@ -351,11 +352,26 @@ impl Params {
         }
     }
 
+    /// Up to which minimum RTT the controller answers congestion marks; none if it never does, so that a queue that marks instead of
+    /// dropping cannot slow it. A sender that negotiates ECN has to answer (RFC 3168 section 6.1.2).
+    pub const fn answers_marks_up_to(&self) -> Option<Duration> {
+        match self {
+            // Copa does in its competitive mode only.
+            Params::Bbr1(_) | Params::Copa(_) | Params::Fixed(_) => None,
+            Params::Bbr3Linux(params) if !params.ecn => None,
+            Params::Bbr3Linux(params) if params.ecn_max_rtt_us > 0 => {
+                Some(Duration::from_micros(params.ecn_max_rtt_us as u64))
+            }
+            _ => Some(Duration::MAX),
+        }
+    }
+
     /// The specification that is followed, of a controller that has several: its place among the choices of the parameter `profile`,
     /// and its name.
     pub const fn profile(&self) -> Option<(u32, &'static str)> {
         match self {
-            Params::Bbr3(_) => Some((0, PROFILES[0])),
+            Params::Bbr3(bbr3::Params { basis: bbr3::Basis::Draft, .. }) => Some((0, PROFILES[0])),
+            Params::Bbr3(bbr3::Params { basis: bbr3::Basis::Repaired, .. }) => Some((2, PROFILES[2])),
             Params::Bbr3Linux(_) => Some((1, PROFILES[1])),
             _ => None,
         }
@@ -366,7 +382,8 @@ impl Params {
         if self.profile().is_some_and(|(present, _)| present != place) {
             *self = match place {
                 0 => Params::Bbr3(bbr3::Params::default()),
-                _ => Params::Bbr3Linux(bbr3_linux::Params::default()),
+                1 => Params::Bbr3Linux(bbr3_linux::Params::default()),
+                _ => Params::Bbr3(bbr3::Params::repaired()),
             };
         }
     }
@@ -405,6 +422,21 @@ mod tests {
         params.set("ecn", crate::Decimal::ONE).unwrap();
         assert_eq!(params.ecn(), Some(Ect::Zero));
         assert_eq!(params.without_ecn().get("ecn"), Ok(crate::Decimal::from_integer(0)));
+    }
+
+    #[test]
+    fn who_answers_marks_is_known() {
+        let of = |name| Params::by_name(name).unwrap();
+        let up_to = |name| of(name).answers_marks_up_to();
+        assert_eq!(["bbr1", "copa", "fixed"].map(up_to), [None; 3]);
+        assert_eq!(["cubic", "reno", "dctcp", "bbr3"].map(up_to), [Some(Duration::MAX); 4]);
+        let mut google = of("bbr3");
+        google.choose("profile", "linux").unwrap();
+        assert_eq!(google.answers_marks_up_to(), None);
+        google.set("ecn", Decimal::ONE).unwrap();
+        assert_eq!(google.answers_marks_up_to(), Some(Duration::from_millis(5)));
+        google.set("ecn_max_rtt_us", Decimal::from_integer(0)).unwrap();
+        assert_eq!(google.answers_marks_up_to(), Some(Duration::MAX));
     }
 
     #[test]
@@ -449,7 +481,10 @@ mod tests {
             "fast_path exists only with profile=linux, and profile=draft is chosen"
         );
         let error = params.choose("profile", "lunix").unwrap_err();
-        assert_eq!(error.to_string(), "profile is none of its choices; expected one of: draft, linux");
+        assert_eq!(
+            error.to_string(),
+            "profile is none of its choices; expected one of: draft, linux, repaired"
+        );
         let error = params.choose("beta", "large").unwrap_err();
         assert_eq!(error.to_string(), "beta takes a number");
         params.choose("profile", "linux").unwrap();

@@ -274,7 +274,7 @@ fn set(
 
 /// The parameters that a profile has.
 fn of_profile(info: &ControllerInfo, profile: &str) -> String {
-    let has = |known: &&ParameterInfo| known.profile.is_none_or(|its| its == profile);
+    let has = |known: &&ParameterInfo| known.is_in(profile);
     let names: Vec<&str> = info.parameters.iter().filter(has).map(|known| known.name).collect();
     one_of(&names)
 }
@@ -363,7 +363,7 @@ mod tests {
         let error = message("bbr3:profile=linx");
         assert!(
             error.starts_with(
-                "controller: \"profile=linx\" is not one of its choices; expected one of draft, linux"
+                "controller: \"profile=linx\" is not one of its choices; expected one of draft, linux, repaired"
             ),
             "{error}"
         );

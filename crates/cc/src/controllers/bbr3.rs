@@ -37,7 +37,7 @@ use full_pipe::FullPipe;
 use fullpipe_units::{Duration, Rate};
 use max_bw::MaxBw;
 use min_rtt::{MinRtt, NO_RTT};
-pub use params::{DRAFT, Params};
+pub use params::{Basis, DRAFT, Params};
 use probe_bw::{AckPhase, ProbeBw, Probed, inflight_at_loss, is_inflight_too_high};
 pub use ratio::Ratio;
 use ratio::times;
@@ -315,7 +315,7 @@ impl Bbr3 {
         if self.probe.ack_phase == AckPhase::Stopping && round_start {
             self.probe.is_bw_probe_sample = false;
             self.probe.ack_phase = AckPhase::Init;
-            if self.state.is_probe_bw() && !sample.is_app_limited {
+            if self.state.is_probe_bw() && !sample.is_app_limited && !self.params.pr5_advance_on_down {
                 self.max_bw.advance();
             }
             if self.state.is_probe_bw()
@@ -387,6 +387,9 @@ impl Bbr3 {
             self.enter(State::ProbeRtt);
             self.save_cwnd();
             self.min_rtt.probe_rtt_done_stamp = 0;
+            if self.params.cut_probe_advances && self.probe.ack_phase != AckPhase::Init {
+                self.max_bw.advance();
+            }
             self.probe.ack_phase = AckPhase::Stopping;
             self.rounds.begin(moment.delivered);
         }
@@ -415,7 +418,7 @@ impl Bbr3 {
 
     fn check_probe_rtt_done(&mut self, moment: &Moment) {
         // draft 5.3.4.3: CheckProbeRTTDone
-        if !self.min_rtt.is_done(moment.now_us) {
+        if !self.min_rtt.is_done(&self.params, moment.now_us) {
             return;
         }
         self.restore_cwnd();
@@ -446,6 +449,9 @@ impl Bbr3 {
         self.probe.cycle_stamp = moment.now_us;
         self.probe.ack_phase = AckPhase::Stopping;
         self.rounds.begin(moment.delivered);
+        if self.params.pr5_advance_on_down {
+            self.max_bw.advance();
+        }
         self.enter(State::Down);
     }
 
@@ -533,11 +539,16 @@ impl Bbr3 {
 
     #[inline]
     fn bdp(&self, bw: u64, gain: Ratio) -> u64 {
+        self.bdp_of(bw, self.min_rtt.min_rtt_us, gain)
+    }
+
+    #[inline]
+    fn bdp_of(&self, bw: u64, rtt_us: u32, gain: Ratio) -> u64 {
         // draft 5.6.4.2: BDPMultiple, BDPMultiple.bdp
-        if self.min_rtt.min_rtt_us == NO_RTT {
+        if rtt_us == NO_RTT {
             return self.initial_cwnd;
         }
-        gain.of(times(bw, self.min_rtt.min_rtt_us) / 1_000_000)
+        gain.of(times(bw, rtt_us) / 1_000_000)
     }
 
     #[inline]
@@ -571,7 +582,9 @@ impl Bbr3 {
     #[inline]
     fn probe_rtt_cwnd(&self) -> u64 {
         // draft 5.6.4.5: ProbeRTTCwnd, ProbeRTTCwnd.{probe_rtt_cwnd, probe_rtt_cwnd.2}
-        self.bdp(self.bw, self.params.probe_rtt_cwnd_gain).max(self.min_pipe_cwnd())
+        let one = self.params.issue109_one_min_rtt;
+        let rtt_us = if one { self.min_rtt.expired_min_rtt_us } else { self.min_rtt.min_rtt_us };
+        self.bdp_of(self.bw, rtt_us, self.params.probe_rtt_cwnd_gain).max(self.min_pipe_cwnd())
     }
 
     /// The initial window over the RTT, times Startup's gain.

@@ -1,15 +1,15 @@
-//! The two specifications of BBRv3, of which a parameter chooses one: the draft's ([`bbr3`]) and Google's kernel
-//! ([`bbr3_linux`]).
+//! The profiles of BBRv3, of which a parameter chooses one: the draft ([`bbr3`]), Google's kernel ([`bbr3_linux`]), and the draft
+//! with the changes that our measurements favour ([`bbr3::Params::repaired`]), which has the draft's parameters.
 
 use crate::controllers::{bbr3, bbr3_linux};
 use crate::parameter::{ControllerInfo, ParameterInfo, choice, joined, of_profile, total};
 
-/// The specifications of which `bbr3` follows one; the names are those of the choices.
-pub(crate) const PROFILES: &[&str] = &["draft", "linux"];
+/// The profiles of which `bbr3` follows one; the names are those of the choices.
+pub(crate) const PROFILES: &[&str] = &["draft", "linux", "repaired"];
 
 const PROFILE: ParameterInfo = ParameterInfo {
     name: "profile",
-    summary: "which BBRv3: the IETF's draft, or Google's kernel, exact to its integers",
+    summary: "which BBRv3: the IETF's draft; Google's kernel, exact to its integers; or the draft, repaired for falling rates",
     source: "",
     ..choice(PROFILES, 0)
 };

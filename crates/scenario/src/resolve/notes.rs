@@ -38,6 +38,7 @@ pub fn notes(document: &Document, alternatives: &[Spec]) -> Vec<String> {
     found.extend(ways.iter().flat_map(|way| way.idle(ecn)));
     found.extend(ways.iter().flat_map(|way| way.repeated()));
     found.extend(unused_ecn(document, alternatives));
+    found.extend(unanswered_marks(alternatives, rtt));
     found.extend(unused_hosts(document, alternatives));
     found.extend(document.flows.iter().enumerate().flat_map(|(index, flow)| unused_times(index, flow, spec)));
     found
@@ -385,6 +386,36 @@ fn unused_ecn(document: &Document, alternatives: &[Spec]) -> Vec<String> {
             "flows: ecn = false has no effect on {}, which needs ECN and always negotiates it.",
             flow.controller
         ));
+    }
+    found
+}
+
+/// Controllers that negotiate ECN on a path that marks, and do not answer the marks: nothing slows them there.
+fn unanswered_marks(alternatives: &[Spec], rtt: Duration) -> Vec<String> {
+    let mut found = Vec::new();
+    for spec in alternatives {
+        let marking = |element: &ElementConfig| element.queue().is_some_and(|queue| marks(&queue.discipline));
+        if !spec.forward.iter().any(marking) {
+            continue;
+        }
+        for flow in spec.flows.iter().filter(|flow| flow.ecn(&spec.hosts) != EcnUse::None) {
+            let Some(params) = flow.controller.params() else { continue };
+            let how = match params.answers_marks_up_to() {
+                None => "does not answer marks".to_owned(),
+                Some(most) if rtt > most => {
+                    format!("answers marks up to an RTT of {}, and the path has {}", most.text(), rtt.text())
+                }
+                Some(_) => continue,
+            };
+            let written = format!(
+                "flows: {} negotiates ECN and {how}: a queue that marks instead of dropping does not slow it. Leave out ecn, or \
+                 choose a controller that answers (cubic, dctcp, bbr3).",
+                flow.controller
+            );
+            if !found.contains(&written) {
+                found.push(written);
+            }
+        }
     }
     found
 }

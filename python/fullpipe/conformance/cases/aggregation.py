@@ -33,8 +33,8 @@ def aggregation_startup(lab: Lab) -> Measured:
 
 @Case.of(
     """
-    stays [at least 2]: cruises of 0.2 s or more
-        ours
+    stays [at least 4]: cruises of 0.2 s or more
+        ours: a probe every three seconds in 20 s, of which ProbeRTT cuts some
     rate [at least 0.95]: least rate of a cruise, of the path's
         ours, of 'full': margin and 4 %
     window [at least 2]: least window, in BDP of the empty path

@@ -39,6 +39,8 @@ def drain_inflight(lab: Lab) -> Measured:
     rounds [3 to 5 rounds]: rounds in Drain
         the draft's three; its pseudocode ends Drain with the fourth, and one was under way
     next [yes]: the next phase is one of ProbeBW
+    mild [at most 5 rounds]: rounds in Drain where the rate falls by 10 %, the draft's own step
+        the draft's three, as above
     """,
     source="draft A.4; 5.3.2; draft#90",
     main="rounds",
@@ -49,7 +51,8 @@ def drain_time(lab: Lab) -> Measured:
     """Drain ends after three rounds, whatever is in flight.
 
     The path's rate falls to 30 % when Drain begins, below what Drain sends, so that the flight stays. The
-    draft lowers it by 10 %, which keeps no flight up: Drain sends half of what is delivered then.
+    draft lowers it by 10 %, which keeps no flight up: Drain sends half of what is delivered then. That is
+    played, too, and has to end as soon.
     """
     stage = lab.stage(bdps=8, name="the rate falls when Drain begins")
     entered = stage.until_in(DRAIN, 10)
@@ -61,7 +64,15 @@ def drain_time(lab: Lab) -> Measured:
         "flight": min(look.inflight for look in drained) / bdp,
         "rounds": after.round - entered.round,
         "next": float(after.phase in PROBE_BW),
+        "mild": _rounds_after(lab, 0.9),
     }
+
+
+def _rounds_after(lab: Lab, share: float) -> float:
+    stage = lab.stage(bdps=8, name=f"the rate falls to {share:.0%} when Drain begins")
+    entered = stage.until_in(DRAIN, 10)
+    stage.change(rate=f"{stage.rate_bps * share:.0f} bit/s")
+    return float(stage.until_out(DRAIN, 5).round - entered.round)
 
 
 CASES = (drain_inflight, drain_time)

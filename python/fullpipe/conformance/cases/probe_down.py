@@ -37,6 +37,8 @@ def down_inflight(lab: Lab) -> Measured:
     """
     seconds [1.9 to 3.1 s]: time in ProbeBW_DOWN
         the draft's 2 to 3 s; ours: a tenth of a second for the time between looks and ACKs
+    flight [at least 1]: least flight in ProbeBW_DOWN, in BDP of the path of before
+        the draft: the flight is kept above what ends ProbeBW_DOWN
     refill [yes]: the next phase is ProbeBW_REFILL
     """,
     source="draft A.9; 5.3.3.8.3",
@@ -57,7 +59,12 @@ def down_time(lab: Lab) -> Measured:
     entered = stage.until_in(DOWN)
     stage.change(rate=f"{stage.rate_bps * 0.9 * 0.98:.0f} bit/s")
     after = stage.until_out(DOWN, 6)
-    return {"seconds": after.time_s - entered.time_s, "refill": float(after.phase == REFILL)}
+    down = [look for look in stage.since(entered) if look.phase == DOWN]
+    return {
+        "seconds": after.time_s - entered.time_s,
+        "flight": min(look.inflight for look in down) / stage.bdp,
+        "refill": float(after.phase == REFILL),
+    }
 
 
 CASES = (down_inflight, down_time)

@@ -106,7 +106,7 @@ _SMALL = (0.1, 0.5, 1.0, 2.0, 5.0)
 @Case.of(
     """
     stays [at least 1]: complete stays in ProbeRTT on each path
-    longest [at most 5]: longest stay beyond 200 ms, in round trips
+    longest [at most 5]: longest stay beyond 200 ms, complete or not, in round trips
         ours: one that the draft waits for, and four for the flight to fall to the floor
     """,
     source="draft 5.6.4.5; quiche#2698, quiche#2711",
@@ -125,11 +125,13 @@ def probe_rtt_floor(lab: Lab) -> Measured:
         stage.run(30)
         stays = stage.stretches(PROBE_RTT)
         count.append(len(stays))
-        for stay in stays:
+        since = next((look.time_s for look in reversed(stage.looks) if look.phase != PROBE_RTT), 0.0)
+        # One that does not end is not complete, and the longest of all.
+        for stay in [*stays, [look for look in stage.looks if look.time_s > since]]:
+            if not stay:
+                continue
             round_trip = max(look.rtt_ms for look in stay) / 1e3
             longest = max(longest, (stay[-1].time_s - stay[0].time_s - 0.2) / round_trip)
-        if stage.now.phase == PROBE_RTT and not stays:
-            return {"stays": 0.0, "longest": None}
     return {"stays": float(min(count)), "longest": longest}
 
 

@@ -48,7 +48,7 @@ def _limited_probe(lab: Lab) -> tuple[Stage, Look]:
     """
     seconds [at least 1.2 s]: time in ProbeBW_UP
         ours: 30 round trips
-    probe_rtt [yes]: the next phase is ProbeRTT
+    probe_rtt [yes]: the next phase is
     lost [at most 0]: segments lost
     """,
     source="draft A.7; 5.3.3.7",
@@ -79,10 +79,13 @@ def _first_after(stage: Stage, entered: Look) -> Look:
         ours: the threshold takes a few losses, of which there is one in ten packets
     down [yes]: the next phase is ProbeBW_DOWN, or Cruise
         the draft: ProbeBW_DOWN, which ends with the same ACK if the flight is already below the product
+    again [1.5 to 3.2 s]: time from there to the next ProbeBW_REFILL
+        the draft's 2 to 3 s, which ProbeBW_DOWN chooses, or 63 rounds of 40 ms; ours: a tenth
     """,
     source="draft A.6; 5.5.10.2",
     main="rounds",
     seeds=(1, 2, 3),
+    failed_by={"bbr1": "5.3.3.3: BBRv1 has no ProbeBW_REFILL"},
 )
 def up_loss_app_limited(lab: Lab) -> Measured:
     """A probe ends on loss though the application limits the flow.
@@ -96,10 +99,19 @@ def up_loss_app_limited(lab: Lab) -> Measured:
     stage.change(loss="10 %")
     lost = stage.until(lambda look: look.lost > before.lost, 1, "a loss")
     after = lost if lost.phase != UP else stage.until_out(UP, 3)
+    stage.change(loss="0 %")
+    # ProbeBW_DOWN may end with the ACK that begins it. That it was there shows in the wait that it chooses.
+    # ProbeRTT ends in another.
+    again = after
+    while (
+        begins := stage.until(lambda look: look.phase in (REFILL, PROBE_RTT), 8, "a probe")
+    ).phase == PROBE_RTT:
+        again = stage.until_out(PROBE_RTT, 3)
     return {
         "before": float(before.phase == UP),
         "rounds": after.round - lost.round,
         "down": float(after.phase in (DOWN, CRUISE)),
+        "again": begins.time_s - again.time_s,
     }
 
 

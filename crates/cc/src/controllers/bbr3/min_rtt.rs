@@ -22,6 +22,8 @@ pub(crate) struct MinRtt {
     pub(crate) probe_rtt_done_stamp: u64,
     /// A round passed since then.
     pub(crate) probe_rtt_round_done: bool,
+    /// The minimum that expired last, which sizes ProbeRTT's window with `issue109_one_min_rtt`.
+    pub(crate) expired_min_rtt_us: u32,
 }
 
 impl MinRtt {
@@ -36,6 +38,7 @@ impl MinRtt {
             probe_rtt_expired: false,
             probe_rtt_done_stamp: 0,
             probe_rtt_round_done: false,
+            expired_min_rtt_us: rtt_us,
         }
     }
 
@@ -43,18 +46,42 @@ impl MinRtt {
     #[inline]
     pub(crate) fn on_ack(&mut self, params: &Params, now_us: u64, rtt_us: Option<u32>) {
         let seconds = |s: u32| s as u64 * 1_000_000;
+        if params.issue109_one_min_rtt {
+            self.probe_rtt_expired = now_us > self.min_rtt_stamp + seconds(params.min_rtt_window_s);
+            if self.probe_rtt_expired {
+                self.expired_min_rtt_us = self.min_rtt_us;
+            }
+            if let Some(rtt_us) = rtt_us
+                && (rtt_us < self.min_rtt_us || self.probe_rtt_expired)
+            {
+                // A minimum that is only a little lower is taken, and keeps its time.
+                if self.probe_rtt_expired || self.renews(params, rtt_us, self.min_rtt_us) {
+                    self.min_rtt_stamp = now_us;
+                }
+                self.min_rtt_us = rtt_us;
+            }
+            return;
+        }
         self.probe_rtt_expired = now_us > self.probe_rtt_min_stamp + seconds(params.probe_rtt_interval_s);
         if let Some(rtt_us) = rtt_us
             && (rtt_us < self.probe_rtt_min_us || self.probe_rtt_expired)
         {
+            if self.probe_rtt_expired || self.renews(params, rtt_us, self.probe_rtt_min_us) {
+                self.probe_rtt_min_stamp = now_us;
+            }
             self.probe_rtt_min_us = rtt_us;
-            self.probe_rtt_min_stamp = now_us;
         }
         let min_rtt_expired = now_us > self.min_rtt_stamp + seconds(params.min_rtt_window_s);
         if self.probe_rtt_min_us < self.min_rtt_us || min_rtt_expired {
             self.min_rtt_us = self.probe_rtt_min_us;
             self.min_rtt_stamp = self.probe_rtt_min_stamp;
         }
+    }
+
+    /// Whether an RTT below the present minimum puts off ProbeRTT.
+    #[inline]
+    fn renews(&self, params: &Params, rtt_us: u32, min_us: u32) -> bool {
+        !params.renewal_by_eighth || rtt_us <= min_us - min_us / 8
     }
 
     // draft 5.3.4.3: HandleProbeRTT
@@ -66,9 +93,12 @@ impl MinRtt {
 
     // draft 5.3.4.3: CheckProbeRTTDone
     /// Whether the dwell is over; if so, the next ProbeRTT is scheduled.
-    pub(crate) fn is_done(&mut self, now_us: u64) -> bool {
+    pub(crate) fn is_done(&mut self, params: &Params, now_us: u64) -> bool {
         let done = self.probe_rtt_done_stamp != 0 && now_us > self.probe_rtt_done_stamp;
         if done {
+            if params.issue109_one_min_rtt {
+                self.min_rtt_stamp = now_us;
+            }
             self.probe_rtt_min_stamp = now_us;
         }
         done

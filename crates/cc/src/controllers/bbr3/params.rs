@@ -1,7 +1,7 @@
 //! BBRv3's constants, as parameters.
 
 use super::Ratio;
-use crate::parameter::parameters;
+use crate::parameter::{ParameterInfo, Slot, parameters};
 
 /// The text that is implemented: the algorithm of version 06 (2026-07-06), which the repository's head only declares normative.
 pub const DRAFT: &str =
@@ -70,4 +70,48 @@ parameters! {
     probe_rounds: u32 = whole(63, 1..=1_000, "rounds"), "most rounds between two probes for bandwidth";
     /// Draft: section 5.5.8.1; one for QUIC, section 5.5.8.2.
     offload_quanta: u32 = whole(3, 1..=100, "quanta"), "the window holds at least so many quanta";
+    /// Draft section 5.3.3.9 advances it a round later, in ProbeBW only, and not by a sample of the application's making.
+    pr5_advance_on_down: bool = switch(false) from "pull request 5 of the draft's repository",
+        "max_bw's cycle advances on entering ProbeBW_DOWN";
+    /// Draft section 5.3.4.3 has a filter of five seconds that schedules ProbeRTT, and one of ten. Instead there is one, of
+    /// `min_rtt_window_s`, and ProbeRTT's window follows from the minimum before it expired.
+    issue109_one_min_rtt: bool = switch(false) from "issue 109 of the draft's repository, as we read it",
+        "one filter of the minimum RTT, which schedules ProbeRTT, too, and whose last minimum sizes ProbeRTT's window";
+    /// Draft section 5.3.4.3 forgets that the probe's feedback is still to come.
+    cut_probe_advances: bool = switch(false) from "docs/reports/bbr3-rate-drop.md",
+        "max_bw's cycle also advances when ProbeRTT interrupts a probe for bandwidth";
+    /// Draft section 5.3.4.3: any lower RTT does.
+    renewal_by_eighth: bool = switch(false) from "docs/reports/bbr3-rate-drop.md",
+        "a lower RTT puts off ProbeRTT only if it is lower by an eighth";
+    ..basis: Basis;
+}
+
+/// Which profile the parameters began with. It has no parameter of its own: `profile` chooses it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Basis {
+    /// The draft's text.
+    #[default]
+    Draft,
+    /// The draft's text with the changes that our measurements favour (docs/reports/bbr3-rate-drop.md).
+    Repaired,
+}
+
+impl Basis {
+    pub(crate) const PARAMETERS: &'static [ParameterInfo] = &[];
+
+    pub(crate) fn slot(&mut self, _: &str) -> Option<Slot<'_>> {
+        None
+    }
+}
+
+impl Params {
+    /// The defaults of the profile `repaired`.
+    pub fn repaired() -> Params {
+        Params {
+            cut_probe_advances: true,
+            renewal_by_eighth: true,
+            basis: Basis::Repaired,
+            ..Params::default()
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! Each state, its entry and its exits, and the mistakes of other implementations, by events made by hand.
 
 extern crate std;
+mod changes;
 mod requirements;
 
 use super::*;

@@ -251,6 +251,24 @@ fn settings_without_an_effect_are_noted() {
 }
 
 #[test]
+fn a_controller_that_negotiates_ecn_and_does_not_answer_marks_is_noted() {
+    let found = |queue: &str, rtt: &str, controllers: &str| {
+        notes_of(&format!(
+            "duration = \"1 s\"\ncompare = [{controllers}]\nhosts.ecn = true\n[path]\nrate = \"20 Mbit/s\"\nrtt = \"{rtt}\"\n\
+             buffer = \"200 packets\"\nqueue = \"{queue}\"\n"
+        ))
+    };
+    let silent = found("codel", "20 ms", "\"bbr1\", \"cubic\", \"bbr3\"");
+    assert_eq!(silent.len(), 1, "{silent:?}");
+    assert!(silent[0].starts_with("flows: bbr1 negotiates ECN and does not answer marks"), "{silent:?}");
+    let google = "\"bbr3:profile=linux,ecn=1\", \"reno\"";
+    let far = found("red", "20 ms", google);
+    assert!(far[0].contains("answers marks up to an RTT of 5 ms, and the path has 20 ms"), "{far:?}");
+    assert_eq!(found("red", "5 ms", google), [""; 0]);
+    assert_eq!(found("codel", "20 ms", "\"cubic\", \"dctcp\""), [""; 0]);
+}
+
+#[test]
 fn ineffective_flow_settings_are_noted() {
     for (flow, hosts, expected) in [
         ("stagger = \"100 ms\"", "", "flows[0].stagger has no effect: there is one such flow"),
