@@ -347,10 +347,10 @@ def more(
     pairs = None if without else _pairs(larger, smaller)
     if pairs is None:
         other = not without and asked.over is Over.CONDITIONS
-        shortfall = "the runs of the two sides are of other scenarios" if other else ""
-        return asked.of(larger, under=smaller, without=without, shortfall=shortfall).judge()
+        lacks = "the runs of the two sides are of other scenarios" if other else ""
+        return asked.of(larger, under=smaller, without=without, lacks=lacks).judge()
     if least >= 1 and all(above == 0 and below == 0 for above, below in pairs):
-        return replace(asked, shortfall=_ZEROS).judge()
+        return replace(asked, lacks=_ZEROS).judge()
     ratios = Values((_ratio(above, below) for above, below in pairs), pairs.seeds)
     if isinstance(larger, Values) and larger.mixed and all(map(math.isfinite, ratios)):
         ratios = ratios.by_seed(_ratios)
@@ -445,7 +445,7 @@ class Asked:
     # The other side of an ordering, if runs cannot be paired; else the values are ratios.
     under: Sequence[float] = ()
     without: int = 0  # How many runs have no value.
-    shortfall: str = ""  # Why the values cannot be compared.
+    lacks: str = ""  # Why the values cannot be compared.
 
     def of(
         self,
@@ -454,7 +454,7 @@ class Asked:
         *,
         under: Sequence[float] = (),
         without: int = 0,
-        shortfall: str = "",
+        lacks: str = "",
     ) -> "Asked":
         """The same of these values; further runs may have none."""
         there = [not math.isnan(value) for value in given]
@@ -464,7 +464,7 @@ class Asked:
         below = [value for value in under if not math.isnan(value)]
         missing = len(given) + len(under) - len(kept) - len(below)
         return replace(
-            self, values=kept, seeds=seeds, under=below, without=without + missing, shortfall=shortfall
+            self, values=kept, seeds=seeds, under=below, without=without + missing, lacks=lacks
         )
 
     def judge(self, rule: Rule = RULE) -> Check:
@@ -473,9 +473,9 @@ class Asked:
         return replace(self._judged(rule), asked=self, needs=needs)
 
     def _judged(self, rule: Rule) -> Check:
-        if self.shortfall:
+        if self.lacks:
             # Not a ratio, but surely not more.
-            return self._none(Outcome.MISSED) if self.shortfall == _ZEROS else self._undecided(self.shortfall)
+            return self._none(Outcome.MISSED) if self.lacks == _ZEROS else self._undecided(self.lacks)
         if self.over is Over.PROTOCOLS:
             return self._range()
         if self.without or not self.values:

@@ -139,13 +139,13 @@ def _path_option(
 
 Ecn = Annotated[
     bool,
-    typer.Option("--ecn", help="Connections negotiate ECN, as those of controllers that need it always do."),
+    typer.Option("--ecn", help="Negotiate ECN (always on for controllers that need it)."),
 ]
 Pacing = Annotated[
     bool,
     typer.Option(
         "--pacing/--no-pacing",
-        help="Whether senders pace all flows by fq, or only controllers pace that do so themselves.",
+        help="Whether fq paces all flows, or only controllers such as BBR pace themselves.",
     ),
 ]
 # In the help of an option: the names of the worlds, when the help is printed.
@@ -156,10 +156,10 @@ World = Annotated[
 ]
 Worlds = Annotated[
     str,
-    typer.Option(metavar="OURS,THEIRS", help="The two worlds; the range of the second one's runs counts."),
+    typer.Option(metavar="OURS,THEIRS", help="The two worlds; the second is the reference."),
 ]
-SEEDS_HELP = "Seeds per case, in worlds where a seed repeats a run, as in sim."
-REPETITIONS_HELP = "Runs per case in other worlds, as in kernel, where they take real time."
+SEEDS_HELP = "Seeds per case in deterministic worlds, such as sim."
+REPETITIONS_HELP = "Runs per case in worlds that take real time, such as kernel."
 ATTEMPTS_HELP = "Attempts per run until one is trustworthy."
 Seeds = Annotated[int, typer.Option(help=SEEDS_HELP)]
 Repetitions = Annotated[int, typer.Option(help=REPETITIONS_HELP)]
@@ -168,7 +168,7 @@ Scenario = Annotated[
     Path,
     typer.Argument(
         metavar="SCENARIO.toml",
-        help="A scenario file (see `fullpipe schema`), or the name of one of scenarios, e.g. policer.",
+        help="A scenario file (see `fullpipe schema`), or a name in scenarios/, e.g. policer.",
         parser=path,
     ),
 ]
@@ -185,10 +185,10 @@ Pcap = Annotated[
     ),
 ]
 Png = Annotated[bool, typer.Option("--png", help="Write each figure as PNG, too.")]
-Snaplen = Annotated[int, typer.Option(metavar="BYTES", help="How much of a packet pcapng keeps.")]
+Snaplen = Annotated[int, typer.Option(metavar="BYTES", help="Bytes of each packet that pcapng keeps.")]
 LogLimit = Annotated[
     str,
-    typer.Option(metavar="SIZE", help="The most that all logs may have, e.g. '1 GB'; more is refused."),
+    typer.Option(metavar="SIZE", help="Maximum size of all logs, e.g. '1 GB'; more is refused."),
 ]
 ReplaceLarger = Annotated[
     bool,
@@ -199,7 +199,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing els
 
 def results_folder(default: str) -> Any:
     """The option for the folder of a command's results; `default` is shown for what it is without one."""
-    text = "Folder for report, figures and runs; with --json, needed to write files."
+    text = "Folder for report, figures and runs; with --json, files are written only if it is given."
     return typer.Option(help=text, show_default=default, parser=path)
 
 
@@ -234,7 +234,7 @@ Candidates = Annotated[
         autocompletion=complete_controllers,
     ),
 ]
-GOAL_HELP = f"What counts: {goals.NAMES}."
+GOAL_HELP = f"Goal: {goals.NAMES}."
 Goal = Annotated[str, typer.Option("--for", help=GOAL_HELP)]
 
 

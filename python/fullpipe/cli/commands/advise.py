@@ -39,7 +39,7 @@ def advise(
     flow_size: Annotated[
         str | None,
         typer.Option(
-            help="The flows are as large as this, and should complete soon, e.g. '1 MB'.",
+            help="Size of the flows, whose completion time counts, e.g. '1 MB'.",
             show_default="long flows",
         ),
     ] = None,
@@ -50,7 +50,7 @@ def advise(
     duration: Annotated[
         str | None,
         typer.Option(
-            help="How long a long flow is watched, from its start.",
+            help="Duration of a long flow's run.",
             show_default="300 round trips, but 20 to 60 s; less on fast paths",
         ),
     ] = None,
@@ -69,7 +69,7 @@ def advise(
             "--from",
             metavar="FILE",
             help="Paths from a CSV file, `ss -tin`, `iperf3 -J`, Prometheus, browsers' timings or a packet "
-            "capture; - is standard input. Options come before what it says.",
+            "capture; - is standard input. Options override it.",
             show_default="none",
             parser=shared.path,
         ),
@@ -78,14 +78,14 @@ def advise(
         float | None,
         typer.Option(
             metavar="SECONDS",
-            help="How long an answer may take at most; of a file, for each path.",
+            help="Time limit of an answer; of a file, for each path.",
             show_default="about 5, or as long as --seeds takes",
         ),
     ] = None,
     seeds: Annotated[
         int | None,
         typer.Option(
-            help="The most seeds of a path. With this alone, the answer is the same on any machine.",
+            help="Most seeds of a path. Without --budget, the answer is then the same on any machine.",
             show_default="what the budget allows",
         ),
     ] = None,

@@ -77,7 +77,9 @@ def agree(
             parser=path_text,
         ),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Run only the grid's quick cells, shorter.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Run only the grid's quick cells, and shorter.")
+    ] = False,
     only: Annotated[
         str | None,
         typer.Option(
@@ -101,7 +103,7 @@ def agree(
     ] = False,
     replace_larger: ReplaceLarger = False,
     plan_only: Annotated[
-        bool, typer.Option("--list", help="Print the grid's cells and how long they take; run nothing.")
+        bool, typer.Option("--list", help="Print the grid's cells and their duration; run nothing.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:

@@ -68,7 +68,7 @@ def compare(
     server: Annotated[list[str] | None, server_option(" One for each --program.")] = None,
     sender: Annotated[list[str] | None, sender_option(" One for all, or for each --program.")] = None,
     ecn: Ecn = False,
-    duration: Annotated[str, typer.Option(help="How long each run takes.")] = "20 s",
+    duration: Annotated[str, typer.Option(help="Duration of each run.")] = "20 s",
     flows: Annotated[int, typer.Option(help="Flows of the same controller in each run.")] = 1,
     seeds: Annotated[int | None, typer.Option(help=SEEDS_HELP, show_default="5 in sim")] = None,
     repetitions: Annotated[

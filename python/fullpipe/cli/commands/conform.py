@@ -69,7 +69,7 @@ def conform(
         bool,
         typer.Option(
             "--list",
-            help="List the cases and play none; with --json, their criteria as well. With --like, those for "
+            help="List the cases and run none; with --json, their criteria, too. With --like, those for "
             "programs.",
         ),
     ] = False,
@@ -83,7 +83,7 @@ def conform(
         str | None,
         typer.Option(
             metavar="KIND",
-            help="What its congestion control is like: bbr3, cubic or any; with --suite loss, of a "
+            help="Its kind of congestion control: bbr3, cubic or any; with --suite loss, of a "
             "controller of your own: cubic, reno or cubic,hystartpp.",
             show_default="any",
             rich_help_panel=PROGRAMS,

@@ -51,7 +51,7 @@ Subject = Annotated[
     str | None,
     typer.Option(
         metavar="CC",
-        help="Instead of the subject at the top of the gate file.",
+        help="A subject that replaces the one at the top of the gate file.",
         show_default="the file's",
         autocompletion=complete_controllers,
     ),
@@ -60,12 +60,12 @@ Cache = Annotated[
     Path | None,
     typer.Option(
         metavar="DIR",
-        help="Folder where finished runs are kept, by the fingerprint of scenario, subject and engine.",
+        help="Folder of stored runs, addressed by the fingerprint of scenario, subject and engine.",
         show_default="~/.cache/fullpipe/gate",
         parser=path,
     ),
 ]
-NoCache = Annotated[bool, typer.Option("--no-cache", help="Run every case again, and keep no run.")]
+NoCache = Annotated[bool, typer.Option("--no-cache", help="Run every case again, and store no run.")]
 Jobs = Annotated[
     int | None,
     typer.Option(min=1, metavar="N", help="Runs at the same time.", show_default="one on each core"),
@@ -113,7 +113,7 @@ def init(
         Path | None,
         typer.Option(metavar="FILE", help="The file to write.", show_default="gate.toml", parser=path),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file if there is one.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Write a gate file with about 20 cases for each controller.
 
@@ -145,7 +145,7 @@ def record(
         typer.Option(
             "--traces",
             help="Keep the series of each case's first seed beside the baseline, so that `check` shows where "
-            "runs part.",
+            "runs first differ.",
         ),
     ] = False,
     cache: Cache = None,
@@ -187,7 +187,7 @@ def check(
     subject: Subject = None,
     allow_better: Annotated[
         bool,
-        typer.Option("--allow-better", help="Pass cases with `within` that became better, too."),
+        typer.Option("--allow-better", help="Accept improvements in cases with `within`."),
     ] = False,
     strict: Annotated[
         bool, typer.Option("--strict", help="Fail cases that stay undecided, as in worlds of wall time.")
@@ -202,8 +202,8 @@ def check(
 ) -> None:
     """Run the cases again and compare them with the baseline.
 
-    Exit code 0: all is as before, and all promises are kept. 1: a case changed, or breaks a promise. 2: a
-    case could not run, or the baseline cannot be used. What became better has changed as well: record it.
+    Exit code 0: nothing changed, and all promises are kept. 1: a case changed, or breaks a promise. 2: a
+    case could not run, or the baseline cannot be used. An improvement is a change, too: record it.
     """
     from fullpipe.gate import checking
 

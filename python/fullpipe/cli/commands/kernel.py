@@ -103,7 +103,7 @@ def check(
         ),
     ] = None,
 ) -> None:
-    """Is the emulator accurate on this machine? Measures it from both ends, without TCP.
+    """Measure whether the emulator is accurate on this machine, from both ends, without TCP.
 
     Sends numbered packets with time stamps at a fixed rate over the paths that runs use. Compares delay,
     rate, queue, drops, random losses and order with the requested path. `fullpipe doctor` then reports up to

@@ -25,9 +25,7 @@ def advice(
     ] = None,
     minutes: Annotated[
         float | None,
-        typer.Option(
-            help="Begin no runs after this time; what there is then counts.", show_default="no limit"
-        ),
+        typer.Option(help="Begin no runs after this time; finished runs count.", show_default="no limit"),
     ] = None,
     record: Annotated[
         bool, typer.Option("--record", help="Put the results into results/advice.jsonl of this repository.")

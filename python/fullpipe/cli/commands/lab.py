@@ -17,7 +17,7 @@ def lab(
         int, typer.Option(min=0, max=65535, help="Port to listen on; 0 is any free one.")
     ] = _PORT,
     host: Annotated[
-        str, typer.Option(help="Address to listen on. By default only this machine can ask.")
+        str, typer.Option(help="Address to listen on. By default only this machine can connect.")
     ] = _HOST,
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Whether to open the page in a browser.")

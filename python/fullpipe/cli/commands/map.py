@@ -27,13 +27,17 @@ from fullpipe.runs.worlds import registry
 
 @path_options(defaults={"rate": "100 Mbit/s", "rtt": "40 ms"})
 def map_(
-    x: Annotated[str, typer.Option("--x", metavar="WHAT=LOW..HIGH", help="Across, e.g. rate=1mbit..1gbit.")],
-    y: Annotated[str, typer.Option("--y", metavar="WHAT=LOW..HIGH", help="Upwards, e.g. rtt=5ms..300ms.")],
+    x: Annotated[
+        str, typer.Option("--x", metavar="WHAT=LOW..HIGH", help="Horizontal axis, e.g. rate=1mbit..1gbit.")
+    ],
+    y: Annotated[
+        str, typer.Option("--y", metavar="WHAT=LOW..HIGH", help="Vertical axis, e.g. rtt=5ms..300ms.")
+    ],
     path: dict[str, Any],
     ecn: Ecn = False,
     competitors: Competitors = None,
     flow_size: Annotated[
-        str | None, typer.Option(help="The flows are as large as this.", show_default="long flows")
+        str | None, typer.Option(help="Size of the flows.", show_default="long flows")
     ] = None,
     pacing: Pacing = True,
     goal: Goal = goals.DEFAULT,
@@ -44,7 +48,7 @@ def map_(
         bool,
         typer.Option(
             "--tree",
-            help="Also a few rules that say the same, held against random paths between the points.",
+            help="Also a decision tree, checked against random paths between the points.",
         ),
     ] = False,
     engine: Annotated[str, typer.Option(help="local, or ray for a cluster.")] = "local",
@@ -56,7 +60,7 @@ def map_(
     ] = None,
     out: Annotated[Path | None, results_folder("out/map")] = None,
 ) -> None:
-    """Draw which congestion control is best where, over two quantities of the path."""
+    """Map which congestion control is best, over two quantities of the path."""
     from fullpipe import files
     from fullpipe.advisor import Question, map_page, question
     from fullpipe.advisor import map as maps

@@ -53,9 +53,7 @@ def run(
     world: World = registry.DEFAULT,
     seed: Annotated[
         int | None,
-        typer.Option(
-            help="Seed of every random stream; more seeds count upwards.", show_default="the scenario's"
-        ),
+        typer.Option(help="First seed; further seeds count upwards.", show_default="the scenario's"),
     ] = None,
     seeds: Seeds = 1,
     repetitions: Repetitions = 1,

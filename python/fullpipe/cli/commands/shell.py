@@ -55,7 +55,7 @@ def shell(
     command: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="-- COMMAND...", help="What to run behind the path.", show_default="your shell"
+            metavar="-- COMMAND...", help="Command to run behind the path.", show_default="your shell"
         ),
     ] = None,
     file: Annotated[
@@ -63,7 +63,7 @@ def shell(
         typer.Option(
             "--path",
             metavar="SCENARIO.toml",
-            help="Take path and hosts from a scenario, whose forward direction is up. Options win.",
+            help="Use a scenario's path and hosts; its forward direction is up. Options override it.",
             parser=shared.path,
         ),
     ] = None,
@@ -73,7 +73,7 @@ def shell(
         str | None,
         typer.Option(
             metavar="COMMAND",
-            help="What to run at the far end, e.g. 'iperf3 -s' or 'iperf3 -s -p {port}'.",
+            help="Command to run at the far end, e.g. 'iperf3 -s' or 'iperf3 -s -p {port}'.",
             show_default="none",
         ),
     ] = None,
