@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Instructions a packet, by callgrind, against the committed counts: the load of the machine does not matter.
 
     python3 bench/instructions.py            # fails where a packet takes 2 % more, and shows the functions
