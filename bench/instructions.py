@@ -94,8 +94,8 @@ def main() -> int:
     print(text)
     # The control is judged by the run without the planted cost.
     seen, unseen = judged(compiler, {PLAIN.name: each[-1]}, compiler, {PLAIN.name: found[PLAIN.name]})
-    said = "not noticed, so that this check is broken" if unseen else "noticed"
-    print(f"\nThe control, {CONTROL.name}: {said}")
+    message = "not noticed, so that this check is broken" if unseen else "noticed"
+    print(f"\nThe control, {CONTROL.name}: {message}")
     print(seen.replace("FAILS", "more, as planted"))
     return 0 if passes and not unseen else 1
 
@@ -110,8 +110,10 @@ def build() -> Path:
 
 def version() -> str:
     """The compiler, whose version changes the counts."""
-    said = subprocess.run(["rustc", "--version"], cwd=HERE.parent, capture_output=True, text=True, check=True)
-    return " ".join(said.stdout.split()[:2])
+    message = subprocess.run(
+        ["rustc", "--version"], cwd=HERE.parent, capture_output=True, text=True, check=True
+    )
+    return " ".join(message.stdout.split()[:2])
 
 
 def count(program: Path, case: Case) -> Count:
@@ -171,14 +173,14 @@ def judged(
             passes = False
             continue
         change = now.packet / before.packet - 1
-        said = f"{round(100 * change, 1) + 0.0:+.1f} %"
+        message = f"{round(100 * change, 1) + 0.0:+.1f} %"
         if change > MARGIN and judges:
-            said += f"  FAILS: more than {MARGIN:.0%}"
+            message += f"  FAILS: more than {MARGIN:.0%}"
             profiles.append(f"\n{name}, by function:\n{profile(before, now)}")
             passes = False
         elif change < -MARGIN and judges:
-            said += "  less: commit to it (--renew)"
-        rows.append(f"{name:<40} {before.packet:>8.0f} {now.packet:>8.0f}  {said}")
+            message += "  less: commit to it (--renew)"
+        rows.append(f"{name:<40} {before.packet:>8.0f} {now.packet:>8.0f}  {message}")
     if not judges:
         rows.append(f"not judged: the committed counts are of {committed_by}, and this is {compiler}")
     return "\n".join([*rows, *profiles]), passes

@@ -97,8 +97,8 @@ def carry_out(
     outcome = sweep.carry_out(own, Store(folder), engine, attempts=attempts, watch=watch)
     failed = {one.task.key for one in outcome.failed}
     runs = [task.key for task in own if task.key not in failed]
-    said = _Finished(chosen.number, chosen.of, _sweep(tasks), runs, sorted(failed))
-    files.write(folder, _FILE, json.dumps(asdict(said)).encode())
+    message = _Finished(chosen.number, chosen.of, _sweep(tasks), runs, sorted(failed))
+    files.write(folder, _FILE, json.dumps(asdict(message)).encode())
     return outcome
 
 
@@ -114,10 +114,10 @@ def merge(folders: Sequence[Path], out: Path) -> Merged:
     store, twice = Store(out), 0
     with store.held():
         before = len(store)
-        for said, folder in shards:
-            twice += store.copy(Store(folder), said.runs, _same)
-        runs = {key for said, _ in shards for key in said.runs}
-        failed = {key for said, _ in shards for key in said.failed} - runs
+        for message, folder in shards:
+            twice += store.copy(Store(folder), message.runs, _same)
+        runs = {key for message, _ in shards for key in message.runs}
+        failed = {key for message, _ in shards for key in message.failed} - runs
         return Merged(shards[0][0].of, len(runs), len(store) - before, len(failed), twice)
 
 
@@ -144,8 +144,8 @@ def _sweep(tasks: Sequence[Task]) -> str:
 def _finished(folder: Path) -> _Finished:
     fix = "give the command of that shard again, with the same --shard and --out"
     try:
-        said = json.loads(reading.text(folder / _FILE, _MOST_BYTES))
-        found = _Finished(**said)
+        message = json.loads(reading.text(folder / _FILE, _MOST_BYTES))
+        found = _Finished(**message)
         whole = all(isinstance(one, int) for one in (found.number, found.of))
         if not whole or not all(_KEY.fullmatch(one) for one in (found.sweep, *found.runs, *found.failed)):
             raise ValueError
@@ -159,13 +159,13 @@ def _finished(folder: Path) -> _Finished:
 def _check(shards: Sequence[tuple[_Finished, Path]]) -> None:
     """Raises `SweepError` unless these are all shards of one sweep."""
     first, where = shards[0]
-    for said, folder in shards:
-        if (said.of, said.sweep) != (first.of, first.sweep):
+    for message, folder in shards:
+        if (message.of, message.sweep) != (first.of, first.sweep):
             raise SweepError(
                 f"{folder} and {where} are shards of different sweeps, e.g. of another build or other options"
                 "; give all of them the same command but for --shard and --out"
             )
-    numbers = {said.number for said, _ in shards}
+    numbers = {message.number for message, _ in shards}
     if missing := [
         str(Shard(number, first.of)) for number in range(1, first.of + 1) if number not in numbers
     ]:

@@ -24,7 +24,7 @@ from fullpipe.cli.options import (
     print_json,
     print_notes,
     say,
-    tell_work,
+    show_work,
     watching,
     write,
 )
@@ -109,7 +109,7 @@ def agree(
 ) -> None:
     """Prints the result of `fullpipe.agree`, or of a grid."""
     from fullpipe import api
-    from fullpipe.errors import stated, unfit
+    from fullpipe.errors import stated, unusable
     from fullpipe.report import tables
 
     if (scenario is None) == (grid is None):
@@ -126,7 +126,7 @@ def agree(
 
         if record and only is not None:
             # The targets are those of the whole grid.
-            raise unfit("--record", "cannot be used with --only", "leave out one of the two")
+            raise unusable("--record", "cannot be used with --only", "leave out one of the two")
         plan = agree_grid.plan(
             grid,
             worlds=pair,
@@ -151,7 +151,7 @@ def agree(
         if shard is not None:
             if record or as_json:
                 option = "--record" if record else "--json"
-                raise unfit(
+                raise unusable(
                     option,
                     "cannot be used with --shard, which reports nothing",
                     "give it after `fullpipe merge`",
@@ -182,7 +182,7 @@ def agree(
         "--list": plan_only,
     }.items():
         if asked:
-            raise unfit(option, "needs a grid", "name one with --grid")
+            raise unusable(option, "needs a grid", "name one with --grid")
     assert scenario is not None
     loaded = api.load(scenario)
     folder = folder_for(out, plain(loaded.document.get("name") or scenario.stem), wanted=False)
@@ -196,7 +196,7 @@ def agree(
             repetitions=repetitions,
             attempts=api.ATTEMPTS if attempts is None else attempts,
             watch=watch,
-            begin=tell_work,
+            begin=show_work,
         )
     if as_json:
         print_json(found.results, folder)
