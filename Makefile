@@ -19,6 +19,7 @@
 #   make wheel     builds what others install into dist/: wheels for any Linux with glibc 2.17 or newer, and a source distribution
 #   make test-wheel  installs it into an empty environment, and uses it where no checkout is
 #   make lock      renews requirements/*.txt, the versions and hashes of the Python packages that these targets install
+#   make instructions  counts instructions a packet with callgrind; fails where there are 2 % more than bench/instructions.json has
 #   make bench     runs the benchmarks
 #   make clean     removes what the other targets made
 
@@ -68,7 +69,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .PHONY: help demo docs equal-builds test test-all lint lint-rust lint-python lint-citations test-rust test-no-std test-bpf test-python \
 	lab lab-engine lab-site \
-	lab-installed test-lab bench-lab quic test-quic mistakes differential package wheel test-wheel lock bench clean
+	lab-installed test-lab bench-lab quic test-quic mistakes differential package wheel test-wheel lock instructions bench clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -246,6 +247,10 @@ test-wheel: $(DEV)
 $(WHEEL_TOOLS): $(TOOLS) requirements/wheel.txt
 	$(PIP_INSTALL) --require-hashes -r requirements/wheel.txt
 	@touch $@
+
+# Does not depend on the load of the machine. Needs valgrind.
+instructions: $(TOOLS)
+	$(BIN)/python bench/instructions.py
 
 # The short benchmarks, a few minutes. bench/README.md has the others.
 bench: $(PACKAGE)

@@ -31,6 +31,7 @@ STARTS = 15
 RUNS = 8
 KEPT_ROUNDS = 5
 KEPT = 5000
+CURVE = (1_000, 2_000, 10_000, 100_000)
 SWEEPS = (
     ("bbr1", "100 Mbit/s", "40 ms", "60 s"),
     ("cubic", "100 Mbit/s", "40 ms", "60 s"),
@@ -38,7 +39,7 @@ SWEEPS = (
 
 
 def main() -> None:
-    """Prints four tables."""
+    """Prints five tables."""
     if len(sys.argv) > 1:
         print("usage: python bench/python.py", file=sys.stderr)
         raise SystemExit(2)
@@ -46,6 +47,7 @@ def main() -> None:
     comparison()
     sweep()
     kept()
+    curve()
 
 
 def start_up() -> None:
@@ -134,6 +136,28 @@ def kept() -> None:
             f"{name:<18} {median(rates):>6.0f}/s {max(rates):>6.0f}/s {median(writes):>8.0f}"
             f" {median(cpu_s) * 1e6:>7.0f} us {sizes[0]:>12.0f} {median(found):>7.0f}/s"
         )
+
+
+def curve() -> None:
+    """What a sweep of short runs costs, over how many they are."""
+    what = scenario.from_document(
+        {
+            "duration": "200 ms",
+            "path": {"rate": "5 Mbit/s", "rtt": "10 ms"},
+            "record": {"series": False},
+            "flows": [{"controller": "reno"}],
+        }
+    )
+    print("\nA sweep of runs of 200 ms at 5 Mbit/s on two cores, kept in this folder.\n")
+    print(f"{'runs':>8} {'CPU':>9} {'CPU a run':>10} {'wall':>9} {'busy':>7}")
+    for count in CURVE:
+        tasks = [Task(SIMULATOR.name, Job(what.alternatives[0], seed)) for seed in range(1, count + 1)]
+        with tempfile.TemporaryDirectory(dir=".", prefix="bench-") as folder:
+            wall, cpu = time.perf_counter(), time.process_time()
+            carry_out(tasks, Store(Path(folder)), Local(cores=2))
+            wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+        busy = f"{50 * cpu / wall:.0f} %"
+        print(f"{count:>8} {cpu:>7.2f} s {cpu / count * 1e6:>7.0f} us {wall:>7.2f} s {busy:>7}")
 
 
 def keeping(tasks: Sequence[Task], engine: Engine) -> tuple[float, int, float, float, float]:

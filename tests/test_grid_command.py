@@ -58,6 +58,20 @@ def agree(*arguments: str) -> int:
 
 
 @pytest.mark.usefixtures("no_kernel")
+def test_a_grid_in_shards_is_the_grid(tiny: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = (str(tiny), *RUNS[:-2])
+    for number in ("1", "2", "3"):
+        assert agree(*words, "--shard", f"{number}/3", "--out", number) == 0
+    assert "Shard 3/3: 2 runs in 3" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as left:
+        cli.app(["merge", "1", "2", "3", "--out", "here"])
+    assert left.value.code == 0 and "8 runs of 3 shards are in here" in capsys.readouterr().out
+    assert agree(*words, "--out", "here") == 0
+    out, err = capsys.readouterr()
+    assert "all 8 runs are already in here" in err and "2 of 2 cells agree" in out
+
+
+@pytest.mark.usefixtures("no_kernel")
 def test_what_a_grid_prints_and_leaves(tiny: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert agree(str(tiny), *RUNS) == 0
     out, err = capsys.readouterr()

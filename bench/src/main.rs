@@ -13,6 +13,7 @@ mod packets;
 mod queues;
 mod scale;
 mod series;
+mod short;
 mod sweep;
 
 use case::Case;
@@ -20,7 +21,8 @@ use case::Case;
 const USAGE: &str = "\
 usage: fullpipe-bench [packets | flows | queues | series | scale | sweep | controllers] [--json]
        fullpipe-bench grid [--paths N] [--repetitions N]
-       fullpipe-bench --once CC RATE RTT BUFFER LOSS DURATION [FLOWS]";
+       fullpipe-bench short [FLOWS]
+       fullpipe-bench --once CC RATE RTT BUFFER LOSS DURATION [FLOWS [INTERVAL]]";
 
 fn main() {
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -43,12 +45,19 @@ fn main() {
             Some(options) => grid::table(&options),
             None => misused(),
         },
-        ["--once", controller, rate, rtt, buffer, loss, duration, flows @ ..] if flows.len() < 2 => {
-            let flows = flows.first().map_or(Ok(1), |flows| flows.parse());
+        ["short", flows @ ..] if flows.len() < 2 => {
+            let flows = flows.first().map_or(Ok(1_000_000), |flows| flows.parse());
+            let Ok(flows @ 1..) = flows else { misused() };
+            short::table(flows);
+        }
+        ["--once", controller, rate, rtt, buffer, loss, duration, more @ ..] if more.len() < 3 => {
+            let flows = more.first().map_or(Ok(1), |flows| flows.parse());
+            let interval = more.get(1).map(|&interval| interval.to_owned());
             let Ok(flows) = flows else { misused() };
             let loss = (*loss != "0 %").then_some(*loss);
             let duration = (*duration).to_owned();
-            packets::once(&Case { flows, buffer, loss, duration, ..Case::bulk(controller, rate, rtt) });
+            let path = Case::bulk(controller, rate, rtt);
+            packets::once(&Case { flows, buffer, loss, duration, interval, ..path });
         }
         _ => misused(),
     }

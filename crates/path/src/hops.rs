@@ -6,7 +6,7 @@
 //! If the two disagree, one of them is wrong.
 
 use crate::carrier::Carrier;
-use crate::config::ElementConfig;
+use crate::config::{ElementConfig, Schedule};
 use crate::counts::Counts;
 use crate::elements::Element;
 use crate::error::ConfigError;
@@ -241,8 +241,9 @@ impl<P: Clone> Carrier<P> for Hops<P> {
             };
             Ok(Station { kind, whole: !config.unit().is_segment() })
         };
+        let takes_time = |(_, config): &(usize, &ElementConfig)| !takes_no_time(config);
         let stations: Box<[Station<P>]> =
-            elements.iter().enumerate().map(station).collect::<Result<_, _>>()?;
+            elements.iter().enumerate().filter(takes_time).map(station).collect::<Result<_, _>>()?;
         let queues = (0..stations.len()).filter(|&index| stations[index].queue().is_some()).collect();
         Ok(Hops {
             stations,
@@ -348,6 +349,12 @@ impl<P: Clone> Carrier<P> for Hops<P> {
     }
 }
 
+/// Whether it is a delay of zero for good. That is no place: a packet that passed it would get to the next one, at the same time and
+/// with the same number, before the others of its burst have passed it.
+fn takes_no_time(config: &ElementConfig) -> bool {
+    matches!(config, ElementConfig::Delay { delay_ns } if *delay_ns == Schedule::constant(Duration::ZERO))
+}
+
 impl<P> Station<P> {
     fn queue(&self) -> Option<QueueView<'_>> {
         match &self.kind {
@@ -381,7 +388,7 @@ impl<P> Eq for Hop<P> {}
 mod tests {
     use super::*;
     use crate::chain::Chain;
-    use crate::config::{Probability, QueueConfig, Schedule};
+    use crate::config::{Probability, QueueConfig};
     use crate::elements::reorder;
     use crate::packet::Cause;
     use fullpipe_units::{Bytes, Rate};

@@ -314,7 +314,7 @@ fn element() -> impl Strategy<Value = ElementConfig> {
         1 => (0u64..100_000, any::<bool>()).prop_map(|(nanos, reorder)| ElementConfig::Jitter(jitter::Config {
             amplitude_ns: Duration::from_nanos(nanos), reorder
         })),
-        1 => (0u64..100_000).prop_map(|nanos| ElementConfig::Delay {
+        1 => prop_oneof![Just(0), 0u64..100_000].prop_map(|nanos| ElementConfig::Delay {
             delay_ns: Schedule::constant(Duration::from_nanos(nanos))
         }),
         1 => probability().prop_map(|probability| ElementConfig::Bleach(bleach::Config { probability })),
@@ -415,6 +415,22 @@ fn burst_is_admitted_or_dropped_entirely() {
     let two = QueueConfig { bytes: Bytes::new(60_000), packets: Some(2), ..bursts };
     assert_eq!(dropped_of(two).1, 0);
     assert_eq!(dropped_of(QueueConfig { unit: AdmissionUnit::Segment, ..two }).1, 8);
+}
+
+/// However many elements delay it by nothing, and however the path is computed.
+#[test]
+fn a_burst_passes_a_delay_of_zero_whole() {
+    let nothing = ElementConfig::Delay { delay_ns: Schedule::constant(Duration::ZERO) };
+    let queue = QueueConfig { unit: AdmissionUnit::Burst, ..QueueConfig::drop_tail(Bytes::new(6000), None) };
+    let link = ElementConfig::Link { name: "link".into(), rate_bps: Schedule::constant(mbit(8)), queue };
+    let bursts = [(0, 1000, 4, 0, 0), (0, 1000, 4, 0, 0)];
+    for elements in [vec![nothing.clone(), link.clone()], vec![nothing.clone(), nothing, link]] {
+        let (plainly, hops) = drive(Hops::new(&elements, &[], 1).unwrap(), &bursts, &[false; 2]);
+        let (composed, _) = drive(Chain::new(&elements, &[], 1).unwrap(), &bursts, &[false; 2]);
+        assert_eq!(plainly.iter().map(|out| out.2).collect::<Vec<_>>(), [0, 1, 2, 3]);
+        assert_eq!(plainly, composed);
+        assert_eq!(hops.counts().dropped_total().packets, 4);
+    }
 }
 
 #[test]

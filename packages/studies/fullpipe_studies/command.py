@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+from fullpipe.cli.commands.merge import ShardOption, carry_out_shard
 from fullpipe.cli.options import (
     ATTEMPTS_HELP,
     SEEDS_HELP,
@@ -98,6 +99,7 @@ def run(
             help="A Ray cluster's address, e.g. ray://host:10001.", show_default="a new one on this machine"
         ),
     ] = None,
+    shard: ShardOption = None,
     out: Out = None,
     record: Record = False,
     replace_larger: ReplaceLarger = False,
@@ -105,7 +107,7 @@ def run(
 ) -> None:
     """Run claims; write data, figures, claims.json and one report per paper. Exit code 1: some run failed."""
     from fullpipe import evidence
-    from fullpipe.errors import mistake
+    from fullpipe.errors import mistake, unusable
     from fullpipe.runs.sweep import ATTEMPTS
     from fullpipe_studies import catalogue, tables
     from fullpipe_studies.claim import Size
@@ -120,6 +122,11 @@ def run(
         if given is not None and given < 1:
             raise mistake(name, given, "a whole number from 1", "e.g. 3")
     chosen = _installed(catalogue.find(what))
+    if shard is not None and (record or as_json):
+        option = "--record" if record else "--json"
+        raise unusable(
+            option, "cannot be used with --shard, which reports nothing", "give it after `fullpipe merge`"
+        )
     if record:
         evidence.read(evidence.folder() / _FILE)  # A file that cannot be used is an error now.
     carrier = engine_of(engine, ray_address, asked)
@@ -131,6 +138,10 @@ def run(
         folder = _folder(out, paper, quick=quick, alone=len(papers) == 1)
         check_folder(folder)
         refuse_others(folder, STUDY, partial(str, paper))
+        if shard is not None:
+            tasks = [task for plan in plans for task in plan.tasks]
+            failed += carry_out_shard(shard, tasks, folder, carrier, attempts)
+            continue
         failed += _carry_out(plans, catalogue.study(paper), folder, carrier, attempts)
         names = {plan.claim.id for plan in plans}
         ran = [one for one in catalogue.everything() if one.id in names]
@@ -140,7 +151,7 @@ def run(
             _record(facts, asked, [(catalogue.study(paper), folder)], larger=replace_larger)
     if as_json:
         print(json.dumps(rows, indent=1))
-    else:
+    elif shard is None:
         tables.verdicts(rows)
     if failed:
         raise typer.Exit(FAILED)

@@ -106,6 +106,21 @@ class Asked:
             found.append((column, row, self.question.at([at[name] for name in self.question.ranges])))
         return found
 
+    def planned(self) -> list[tuple[Question, Plan, list[Task]]]:
+        """The question, plan and runs of every point, and then of every random path."""
+        (world,) = registry.chosen(self.world)
+        questions = [question for *_, question in self.questions()]
+        questions += trees.unseen(self.question, self.unseen)
+        plans = [(question, Plan(question, self.goal.needs)) for question in questions]
+        seeds = range(1, self.seeds + 1)
+        return [
+            (question, plan, [Task(world.name, job) for job in plan.jobs(seeds)]) for question, plan in plans
+        ]
+
+    def tasks(self) -> list[Task]:
+        """Every run."""
+        return [task for *_, own in self.planned() for task in own]
+
 
 def _places(values: Sequence[float]) -> list[float]:
     """Where values are between the first and the last, on a logarithmic scale from 0 to 1."""
@@ -204,14 +219,10 @@ def draw(
     Raises:
         SweepError: A run failed, or another command uses the folder.
     """
-    (world,) = registry.chosen(asked.world)
     seeds = range(1, asked.seeds + 1)
-    places = asked.questions()
-    questions = [question for *_, question in places] + trees.unseen(asked.question, asked.unseen)
-    plans = [Plan(question, asked.goal.needs) for question in questions]
-    tasks = [[Task(world.name, job) for job in plan.jobs(seeds)] for plan in plans]
+    places, planned = asked.questions(), asked.planned()
     outcome = sweep.carry_out(
-        list(itertools.chain(*tasks)),
+        [task for *_, own in planned for task in own],
         store,
         engine or Local(),
         watch=watch,
@@ -220,7 +231,7 @@ def draw(
     if outcome.failed:
         raise SweepError(f"{len(outcome.failed)} runs failed, the first because {outcome.failed[0].reason}")
     judged = []
-    for question, plan, own in zip(questions, plans, tasks, strict=True):
+    for question, plan, own in planned:
         summaries = {
             (task.job.alternative.digest, task.job.seed): outcome.stored[task.key].summary for task in own
         }

@@ -32,6 +32,7 @@ from fullpipe.cli.commands import (
     lab,
     manual,
     map,
+    merge,
     replay,
     run,
     shell,
@@ -285,6 +286,7 @@ app.command(name="map")(map.map_)
 app.command()(compare.compare)
 app.command()(run.run)
 app.command(help=agree.HELP)(agree.agree)
+app.command()(merge.merge)
 app.command()(lab.lab)
 app.command(context_settings={"allow_interspersed_args": False})(shell.shell)
 app.add_typer(kernel.app, name="kernel")

@@ -16,7 +16,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -31,6 +31,8 @@ from fullpipe.runs.engines.task import FORMAT, Task
 _LOCK, _LOG, _RUNS = "lock", "log.jsonl", "runs"
 # A file that is larger is left, and a new one begun: copying or losing one file stays a small matter.
 _LARGE = 1 << 28
+# Bytes of runs that are copied in one write.
+_COPIED_TOGETHER = 1 << 24
 # Other numbers are not ours.
 _LAST = 999_999_999
 _PACK = re.compile(r"[1-9][0-9]{0,8}\.pack")
@@ -180,6 +182,52 @@ class Store:
         self._log(lines)
         return stored
 
+    def __len__(self) -> int:
+        """How many runs there are, also those of other builds and scenarios."""
+        return sum(map(bool, self._known().values()))
+
+    def copy(
+        self, other: "Store", keys: Sequence[str], same: Callable[[pack.Record, pack.Record], bool]
+    ) -> int:
+        """Copies the runs of these addresses from another store. Returns how many differ from those here.
+
+        `same` tells whether two records of a run are equal, or raises an error where they have to be.
+
+        Raises:
+            SweepError: The other store lacks a run.
+            OutputError: They cannot be written.
+        """
+        self._check_lock()
+        differ, waiting, size = 0, [], 0
+        for number, key in enumerate(keys, 1):
+            record = other._newest(key)
+            if record is None:
+                raise SweepError(
+                    f"{other.folder} lacks a run of its shard, or it is damaged; give the command of that "
+                    "shard again, which repeats the run"
+                )
+            if (kept := self._newest(key)) is None:
+                waiting.append(
+                    (key, pack.encode(key, record.about, record.summary, record.flows, record.links))
+                )
+                size += len(waiting[-1][1])
+            else:
+                differ += not same(kept, record)
+            if waiting and (size >= _COPIED_TOGETHER or number == len(keys)):
+                path, at = self._append(b"".join(data for _, data in waiting), size)
+                for key_of, data in waiting:
+                    self._known().setdefault(key_of, []).append(Place(path, at, len(data)))
+                    at += len(data)
+                waiting, size = [], 0
+        return differ
+
+    def _newest(self, key: str) -> pack.Record | None:
+        """The newest undamaged record of a run."""
+        for place in reversed(self._known().get(key, [])):
+            with contextlib.suppress(Exception):
+                return place.read(key)
+        return None
+
     def log(self, event: str, task: Task, **more: object) -> None:
         """Adds a line to the log."""
         self._check_lock()
@@ -187,11 +235,7 @@ class Store:
 
     def records(self) -> Iterator[pack.Record]:
         """Every undamaged run in the folder, also those of other builds and scenarios."""
-        for key, places in self._known().items():
-            for place in reversed(places):
-                with contextlib.suppress(Exception):
-                    yield place.read(key)
-                    break
+        yield from (record for key in self._known() if (record := self._newest(key)) is not None)
 
     def _known(self) -> dict[str, list[Place]]:
         if self._places is None:

@@ -7,6 +7,7 @@ import typer
 
 from fullpipe.agreement.agreement import TOLERANCES
 from fullpipe.agreement.grid import rules as grid_rules
+from fullpipe.cli.commands.merge import FAILED, ShardOption, carry_out_shard
 from fullpipe.cli.options import (
     ATTEMPTS_HELP,
     DISAGREE,
@@ -95,6 +96,7 @@ def agree(
         ),
     ] = None,
     attempts: Annotated[int | None, typer.Option(help=ATTEMPTS_HELP, show_default="3")] = None,
+    shard: ShardOption = None,
     record: Annotated[
         bool,
         typer.Option(
@@ -148,6 +150,17 @@ def agree(
         folder = folder_for(out or Path("out") / f"grid-{plain(plan.grid.name)}", "", wanted=True)
         assert folder is not None
         refuse_others(folder.path, GRID, lambda: plan.grid.name)
+        if shard is not None:
+            if record or as_json:
+                option = "--record" if record else "--json"
+                raise unusable(
+                    option,
+                    "cannot be used with --shard, which reports nothing",
+                    "give it after `fullpipe merge`",
+                )
+            if carry_out_shard(shard, plan.tasks, folder.path, None, plan.attempts):
+                raise typer.Exit(FAILED)
+            return
         errors = console(stderr=True)
         met = agree_grid.agree(
             plan,
@@ -166,6 +179,7 @@ def agree(
         "--quick": quick,
         "--only": only is not None,
         "--hosts": hosts is not None,
+        "--shard": shard is not None,
         "--record": record,
         "--list": plan_only,
     }.items():

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from fullpipe.advisor import goals
+from fullpipe.cli.commands.merge import FAILED, ShardOption, carry_out_shard
 from fullpipe.cli.options import (
     SEEDS_HELP,
     Candidates,
@@ -58,6 +59,7 @@ def map_(
             help="A Ray cluster's address, e.g. ray://host:10001.", show_default="a new one on this machine"
         ),
     ] = None,
+    shard: ShardOption = None,
     out: Annotated[Path | None, results_folder("out/map")] = None,
 ) -> None:
     """Map which congestion control is best, over two quantities of the path."""
@@ -83,6 +85,10 @@ def map_(
     check_folder(folder)
     refuse_others(folder, MAP, lambda: "map")
     carrier = engine_of(engine, ray_address, [registry.DEFAULT])
+    if shard is not None:
+        if carry_out_shard(shard, plan.tasks(), folder, carrier):
+            raise typer.Exit(FAILED)
+        return
     files.make_folder(folder)
     try:
         with files.runs_kept(folder), Watched(console(stderr=True), say, "map") as watch:

@@ -110,8 +110,6 @@ fn scenario(number: u64) -> (Value, Steps) {
     }
     if draws.one_in(12) {
         document["path"]["unit"] = json!("burst");
-        // Behind a delay of zero, the chain and its oracle disagree on what is a burst, with rounds or without.
-        document["path"]["before"] = json!([]);
     }
     let controllers = [
         "reno",
