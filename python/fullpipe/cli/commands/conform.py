@@ -83,7 +83,7 @@ def conform(
         str | None,
         typer.Option(
             metavar="KIND",
-            help="What its congestion control is like: bbr3, cubic or any; with --suite loss, of a "
+            help="What its congestion control is like: bbr3, cubic, reno or any; with --suite loss, of a "
             "controller of your own: cubic, reno or cubic,hystartpp.",
             show_default="any",
             rich_help_panel=PROGRAMS,
