@@ -438,7 +438,7 @@ def test_conformance_cases_are_kept_and_found_again(monkeypatch: pytest.MonkeyPa
     # One has whole numbers among its values, which JSON tells from others.
     text = case("some", kind="conform", path='conform = ["law.run", "startup-plateau"]')
     record('subject = "bbr3"\n' + text)
-    assert all(conforming._is_ours(name) for name in ("law.run", "clean-path"))
+    assert all(conforming._is_ours("bbr3", name) for name in ("law.run", "clean-path"))
     monkeypatch.setattr("fullpipe.conformance.run.conform", lambda *_, **__: pytest.fail("it played again"))
     assert gate("check")[0] == 0
 
