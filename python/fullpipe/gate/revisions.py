@@ -29,6 +29,8 @@ from fullpipe.text import shown
 
 _PREFIX = "git:"
 _FIELD = "against"
+# How often it is seen whether a command has ended.
+_LOOK_S = 0.2
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,8 @@ def _revision(against: str, gate: Gate) -> tuple[Path, str]:
         fix = "add [build] with command and program: docs/how-to/gate.md"
         raise _unfit(against, f"no case of {gate.path} depends on this repository", fix)
     folder = gate.path.resolve().parent
+    if shutil.which("git") is None:
+        raise unfit("--against", "needs git, which is missing", "install git")
     try:
         top = _git(folder, "rev-parse", "--show-toplevel")
         commit = _git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
@@ -115,17 +119,14 @@ def _git(folder: Path, *words: str) -> str:
     Hooks do not run: they are about the developer's own checkout.
     """
     command = ["git", "-c", "core.hooksPath=/dev/null", *words]
-    try:
-        process = child.start(
-            command,
-            cwd=folder,
-            env=_environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-    except FileNotFoundError:
-        raise unfit("--against", "needs git, which is missing", "install git") from None
+    process = child.start(
+        command,
+        cwd=folder,
+        env=_environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
     try:
         out, complaints = process.communicate()
     finally:
@@ -142,7 +143,10 @@ def _run(command: Sequence[str], folder: Path, variables: Mapping[str, str]) -> 
         list(command), cwd=folder, env={**_environment(), **variables}, stdin=subprocess.DEVNULL, stdout=2
     )
     try:
-        return process.wait()
+        while True:
+            # Waits by looks: an interrupt does not end a wait without a limit that the system restarts.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                return process.wait(_LOOK_S)
     finally:
         child.end(process)
 
