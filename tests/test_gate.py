@@ -812,7 +812,7 @@ def test_the_page_is_short_and_its_gate_file_is_one() -> None:
     assert len(text.split()) <= 1300
     *others, example = re.findall(r"^```toml\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     (build,) = [one for one in others if one.startswith("[build]")]
-    write(build + example)
+    write(example + build)
     assert [one.name for one in document.load(Path("gate.toml")).cases] == [
         "beside-cubic", "conform/law.run", "conform/law.losses"
     ]  # fmt: skip
