@@ -206,15 +206,15 @@ def test_an_interrupt_leaves_nothing(number: signal.Signals, temporary: Path) ->
     Path("build.sh").write_text("echo begun >&2\nsleep 600\n")
     commit(STACK + BUILD + case())
     command = [sys.executable, "-m", "fullpipe", "gate", "diff", "--against", "git:main", "--allow-programs"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    assert process.stderr is not None
-    assert "begun\n" in process.stderr
-    assert [*temporary.iterdir()]
-    process.send_signal(number)
-    assert process.wait() in (128 + number, 130)
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert "begun\n" in process.stderr
+        assert [*temporary.iterdir()]
+        process.send_signal(number)
+        # Whoever still ran would hold it open.
+        assert process.stderr.read() == ("fullpipe: interrupted\n" if number == signal.SIGINT else "")
+        assert process.wait() in (128 + number, 130)
     assert left(temporary) == []
-    # Whoever still ran would hold it open.
-    assert process.stderr.read() == ("fullpipe: interrupted\n" if number == signal.SIGINT else "")
 
 
 @pytest.mark.parametrize(
