@@ -94,16 +94,16 @@ def test_a_constant_changed_in_a_stack_is_seen_in_every_format(monkeypatch: pyte
     assert gate("check")[0] == 0
     Path("inside").write_text("cubic:beta=0.5")
     subprocess.run(["sh", "build.sh"], check=True)
-    said = {form: gate("check", "--format", form) for form in ("text", "markdown", "junit", "json", "github")}
-    assert {code for code, _, _ in said.values()} == {1}
-    for form, (_, out, _) in said.items():
+    data = {form: gate("check", "--format", form) for form in ("text", "markdown", "junit", "json", "github")}
+    assert {code for code, _, _ in data.values()} == {1}
+    for form, (_, out, _) in data.items():
         words = " ".join(out.split()).replace("%2C", ",").replace("%25", "%")
         assert "the runs part at" in words and "window" in words, form
         assert "fullpipe compare noq:cubic" in words and "--world quic" in words, form
-    (test,) = ElementTree.fromstring(said["junit"][1]).iter("failure")
-    told = json.loads(said["json"][1])["cases"][0]
-    assert test.get("type") == told["status"]
-    assert any(f"| {one['before']} | {one['after']} |" in said["markdown"][1] for one in told["changes"])
+    (test,) = ElementTree.fromstring(data["junit"][1]).iter("failure")
+    reported = json.loads(data["json"][1])["cases"][0]
+    assert test.get("type") == reported["status"]
+    assert any(f"| {one['before']} | {one['after']} |" in data["markdown"][1] for one in reported["changes"])
 
 
 # Against a revision.

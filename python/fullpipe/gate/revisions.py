@@ -20,7 +20,7 @@ from pathlib import Path
 from types import FrameType
 
 from fullpipe._native import ScenarioError
-from fullpipe.errors import mistake, stated, unfit
+from fullpipe.errors import mistake, stated, unusable
 from fullpipe.gate import baseline as baselines
 from fullpipe.gate.cases import Build, Gate
 from fullpipe.runs.worlds import child, quic_program
@@ -68,7 +68,7 @@ def recorded(against: str, gate: Gate, words: Sequence[str]) -> Iterator[Recorde
         # It says itself, on standard error, what is wrong.
         if _run(command, there.parent, variables):
             fix = f"see above; or choose cases that run with both, by --only: {gate.path}"
-            raise _unfit(against, f"the cases of {title} cannot be recorded", fix)
+            raise _unusable(against, f"the cases of {title} cannot be recorded", fix)
         yield Recorded(baseline, title)
 
 
@@ -81,11 +81,11 @@ def built(build: Build | None, folder: Path, title: str) -> Mapping[str, str]:
     if build is None:
         return {}
     if code := _run(["/bin/sh", "-c", build.command], folder, {}):
-        raise _unfit(build.command, f"the build of {title} ended with code {code}", "see its output above")
+        raise _unusable(build.command, f"the build of {title} ended with code {code}", "see its output above")
     program = folder / build.program
     if not program.is_file():
         fix = "correct build.program in the gate file, relative to its folder"
-        raise _unfit(build.program, f"the build of {title} made no program {build.program}", fix)
+        raise _unusable(build.program, f"the build of {title} made no program {build.program}", fix)
     return {quic_program.VARIABLE: str(program)}
 
 
@@ -96,16 +96,16 @@ def _revision(against: str, gate: Gate) -> tuple[Path, str]:
         raise mistake(_FIELD, against, "a revision of the gate file's repository", "e.g. git:main")
     if gate.build is None and not any(is_own(case.subject) for case in gate.cases):
         fix = "add [build] with command and program: docs/how-to/gate.md"
-        raise _unfit(against, f"no case of {gate.path} depends on this repository", fix)
+        raise _unusable(against, f"no case of {gate.path} depends on this repository", fix)
     folder = gate.path.resolve().parent
     if shutil.which("git") is None:
-        raise unfit("--against", "needs git, which is missing", "install git")
+        raise unusable("--against", "needs git, which is missing", "install git")
     try:
         top = _git(folder, "rev-parse", "--show-toplevel")
         commit = _git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
     except ScenarioError as error:
         fix = "`git branch --all` lists branches; in CI, fetch the history (fetch-depth: 0)"
-        raise _unfit(against, f"it names no commit of {folder}{_because(error)}", fix) from None
+        raise _unusable(against, f"it names no commit of {folder}{_because(error)}", fix) from None
     return Path(top), commit
 
 
@@ -132,8 +132,8 @@ def _git(folder: Path, *words: str) -> str:
     finally:
         child.end(process)
     if process.returncode:
-        said = child.last_line(complaints)
-        raise stated(_FIELD, said, f"git {words[0]}: {said}", "a git repository", "see git's message")
+        message = child.last_line(complaints)
+        raise stated(_FIELD, message, f"git {words[0]}: {message}", "a git repository", "see git's message")
     return out.decode(errors="surrogateescape").rstrip("\n")
 
 
@@ -174,5 +174,5 @@ def _ended_by_signals() -> Iterator[None]:
             signal.signal(one, handler)
 
 
-def _unfit(given: str, wrong: str, fix: str) -> ScenarioError:
+def _unusable(given: str, wrong: str, fix: str) -> ScenarioError:
     return stated(_FIELD, given, f'--against "{shown(given)}": {wrong}; {fix}', "a revision that runs", fix)

@@ -18,7 +18,7 @@ from fullpipe.cli.options import (
     watching,
 )
 from fullpipe.cli.other_results import GATE, refuse_others
-from fullpipe.errors import mistake, unfit
+from fullpipe.errors import mistake, unusable
 from fullpipe.text import counted, shown
 
 if TYPE_CHECKING:
@@ -265,7 +265,7 @@ def diff(
     _check_format(form)
     if against is not None:
         if after is not None:
-            raise unfit("--against", "takes a gate file, and no second baseline", "leave AFTER out")
+            raise unusable("--against", "takes a gate file, and no second baseline", "leave AFTER out")
         options = _options(cache, jobs, ignore, stored=not no_cache)
         answer = _against(against, before or FILE, only, options, code=code, programs=allow_programs)
     elif before is None or after is None:
