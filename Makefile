@@ -69,7 +69,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .PHONY: help demo docs equal-builds test test-all lint lint-rust lint-python lint-citations test-rust test-no-std test-bpf test-python \
 	lab lab-engine lab-site \
-	lab-installed test-lab bench-lab quic test-quic mistakes differential package wheel test-wheel lock instructions bench clean
+	lab-installed test-lab bench-lab quic test-quic mistakes differential package wheel test-wheel test-sdist check-elsewhere lock instructions bench clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -243,6 +243,22 @@ wheel: $(WHEEL_TOOLS) lab-site
 # Installs what `make wheel` made into an empty environment, and uses it in a folder without a checkout.
 test-wheel: $(DEV)
 	FULLPIPE_REQUIRE_WHEEL=1 $(BIN)/python -m pytest tests/test_wheel.py
+
+# What `make wheel` made as sources is built and installed into an empty environment, and used there. Crates of registries are those
+# that are compiled already.
+test-sdist: $(DEV)
+	CARGO_TARGET_DIR="$(abspath $(CARGO_TARGET))" FULLPIPE_REQUIRE_SDIST=1 $(BIN)/python -m pytest tests/test_wheel.py -k sources
+
+# The package's Rust parts, without the kernel world, compile for systems that have none. Nothing runs; zig compiles what is C.
+ELSEWHERE := aarch64-apple-darwin x86_64-pc-windows-gnu
+check-elsewhere: $(WHEEL_TOOLS)
+	@for target in $(ELSEWHERE); do \
+		if ! rustup target list --installed 2>/dev/null | grep -qx "$$target"; then \
+			echo "$$target is not checked, because rustup does not have it: rustup target add $$target"; \
+		else \
+			$(BIN)/cargo-zigbuild check --locked --target "$$target" -p fullpipe-py || exit 1; \
+		fi; \
+	done
 
 $(WHEEL_TOOLS): $(TOOLS) requirements/wheel.txt
 	$(PIP_INSTALL) --require-hashes -r requirements/wheel.txt

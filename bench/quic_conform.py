@@ -1,12 +1,13 @@
 """Which cases of `fullpipe conform` each controller passes over real QUIC.
 
     make quic && python bench/quic_conform.py --record --failures docs/explanation/quic
+    python bench/quic_conform.py --suite loss --record
 
 plays the cases in the world quic and prints tables: a short one of what a few controllers do on four paths,
 and a row for each case, with the measured value of its decisive criterion. `--record` puts the results into
 results/conformance.jsonl, from which `make docs` makes the tables. `--failures` writes a scenario for each
 case that a controller fails, and not by design, as a file that `fullpipe run` takes; `--qlog` writes a qlog
-of each.
+of each. `--suite loss` plays the cases of loss-based controllers.
 """
 
 import argparse
@@ -18,12 +19,13 @@ from pathlib import Path
 
 import fullpipe as fp
 from fullpipe import evidence, files
-from fullpipe.conformance import minimal, packet_logs
-from fullpipe.conformance import registry as every
+from fullpipe.conformance import minimal, packet_logs, suites
 from fullpipe.conformance.case import Case, Criterion
 from fullpipe.conformance.conformance_report import ConformanceReport
 from fullpipe.conformance.results import (
+    BBR3,
     FAIL,
+    LOSS,
     NOT_APPLICABLE,
     PASS,
     Check,
@@ -36,6 +38,8 @@ CONTROLLERS = (
     *("bbr3", "bbr1", "newreno", "cubic9438", "cubic", "copa"),
     *("noq:bbr3", "noq:cubic", "noq:newreno", "quinn:bbr", "quinn:cubic", "quinn:newreno"),
 )
+OF_LOSS = ("cubic9438", "newreno", "noq:cubic", "noq:newreno", "quinn:cubic", "quinn:newreno")
+OF_SUITE = {BBR3: CONTROLLERS, LOSS: OF_LOSS}
 RESULTS = Path(__file__).resolve().parent.parent / "results"
 FILE = RESULTS / "conformance.jsonl"
 WORLD = "quic"
@@ -60,7 +64,8 @@ Link = Callable[[ConformanceReport, Result], str | None]
 def main() -> None:
     """Plays the cases, prints the tables, and writes what was asked for."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("controllers", nargs="*", default=CONTROLLERS)
+    parser.add_argument("controllers", nargs="*")
+    parser.add_argument("--suite", choices=OF_SUITE, default=BBR3)
     parser.add_argument("--case", action="append", help="only this case; may be repeated")
     parser.add_argument(
         "--record", action="store_true", help="put the results into results/conformance.jsonl"
@@ -72,16 +77,14 @@ def main() -> None:
     if asked.record:
         evidence.read(FILE)  # A file that cannot be used is an error now.
     found = []
-    for controller in asked.controllers:
+    for controller in asked.controllers or OF_SUITE[asked.suite]:
         print(f"plays {controller}", file=sys.stderr)
-        found.append(fp.conform(controller, asked.case, world=WORLD))
-    cases = [word for case in asked.case or () for word in ("--case", case)]
-    all_of_them = tuple(asked.controllers) == CONTROLLERS
-    command = shlex.join(
-        ["python", "bench/quic_conform.py", *(() if all_of_them else asked.controllers), *cases, "--record"]
-    )
+        found.append(fp.conform(controller, asked.case, world=WORLD, suite=asked.suite))
+    more = [] if asked.suite == BBR3 else ["--suite", asked.suite]
+    more += [word for case in asked.case or () for word in ("--case", case)]
+    command = shlex.join(["python", "bench/quic_conform.py", *asked.controllers, *more, "--record"])
     made = lines(found, command, asked.failures)
-    print(*tables(made), sep="\n", end="")
+    print(*([loss_table(made)] if asked.suite == LOSS else tables(made)), sep="\n", end="")
     if asked.record:
         evidence.replace(FILE, made)
     if asked.failures is not None:
@@ -107,19 +110,26 @@ def lines(
     return [line for one in found for line in one.lines(command, partial(scenario, one))]
 
 
-def conformities(made: Sequence[evidence.Line]) -> list[ConformanceReport]:
+def of_suite(made: Sequence[evidence.Line], suite: str) -> list[evidence.Line]:
+    """The lines in this world that are about cases of a suite."""
+    names = {one.name for one in suites.CHOSEN[suite](None)}
+    return [line for line in made if line["key"]["world"] == WORLD and line["key"]["case"] in names]
+
+
+def conformities(made: Sequence[evidence.Line], suite: str = BBR3) -> list[ConformanceReport]:
     """How each controller fares by these lines: verdicts follow from the measured values."""
-    mine = [line for line in made if line["key"]["world"] == WORLD]
+    mine = of_suite(made, suite)
     found = []
-    cases = [one for one in every.every() if any(one.name == line["key"]["case"] for line in mine)]
+    played = {line["key"]["case"] for line in mine}
+    cases = [one for one in suites.CHOSEN[suite](None) if one.name in played]
     by_key = {(line["key"]["subject"], line["key"]["case"]): line for line in mine}
     names = dict.fromkeys(line["key"]["subject"] for line in mine)
     for name in (
-        *(one for one in CONTROLLERS if one in names),
-        *(one for one in names if one not in CONTROLLERS),
+        *(one for one in OF_SUITE[suite] if one in names),
+        *(one for one in names if one not in OF_SUITE[suite]),
     ):
         results = tuple(result(case, by_key.get((name, case.name))) for case in cases)
-        found.append(ConformanceReport(name, WORLD, results))
+        found.append(ConformanceReport(name, WORLD, results, suite=suite))
     return found
 
 
@@ -143,6 +153,7 @@ def result(case: Case, line: evidence.Line | None) -> Result:
 
 def tables(made: Sequence[evidence.Line], older: str = "", *, every: bool = False) -> tuple[str, str]:
     """The short table, and that of the cases that somebody fails not by design, or of `every` case."""
+    made = of_suite(made, BBR3)
     found = conformities(made)
     linked = {(one["key"]["subject"], one["key"]["case"]): one["scenario"] for one in made}
 
@@ -150,8 +161,21 @@ def tables(made: Sequence[evidence.Line], older: str = "", *, every: bool = Fals
         name = linked.get((one.controller, result.case.name))
         return None if name is None else f"quic/{name}"
 
-    by = made_by([line for line in made if line["key"]["world"] == WORLD])
+    by = made_by(made)
     return short(found, f"{by} {older}".strip()), table(found, by, link, older, every=every)
+
+
+def loss_table(made: Sequence[evidence.Line], older: str = "") -> str:
+    """How many cases of the suite `loss` each controller passes, and those that somebody fails."""
+    made = of_suite(made, LOSS)
+    found = conformities(made, LOSS)
+    rows = [
+        row for row in zip(*(one.results for one in found), strict=True) if any(map(unexpected, found, row))
+    ]
+    counts = ["passes", "", *(passed(one) for one in found)]
+    head, rule, *cases = grid(found, rows, lambda *_: None, link_case=False)
+    lines = [f"{made_by(made)} {older}".strip(), "", head, rule, f"| {' | '.join(counts)} |", *cases]
+    return "\n".join(lines) + "\n"
 
 
 def made_by(made: Sequence[evidence.Line]) -> str:
@@ -274,21 +298,32 @@ def _of_laws(found: Sequence[ConformanceReport], laws: int, broken: int) -> list
     return ["", f"{what}: {joined(held)} break none of the {laws}."]
 
 
-def grid(found: Sequence[ConformanceReport], rows: Sequence[tuple[Result, ...]], link: Link) -> list[str]:
+def grid(
+    found: Sequence[ConformanceReport],
+    rows: Sequence[tuple[Result, ...]],
+    link: Link,
+    *,
+    link_case: bool = True,
+) -> list[str]:
     """The lines of a table of cases; without those that apply to none of these controllers."""
     lines = [f"| case | criterion | {' | '.join(one.controller for one in found)} |"]
     lines += ["|" + "---|" * (2 + len(found))]
     return lines + [
-        row(found, results, link) for results in rows if any(one.verdict != NOT_APPLICABLE for one in results)
+        row(found, results, link, link_case=link_case)
+        for results in rows
+        if any(one.verdict != NOT_APPLICABLE for one in results)
     ]
 
 
-def row(found: Sequence[ConformanceReport], results: tuple[Result, ...], link: Link) -> str:
+def row(
+    found: Sequence[ConformanceReport], results: tuple[Result, ...], link: Link, *, link_case: bool = True
+) -> str:
     """A case, its main criterion, and what each controller came to."""
     case = results[0].case
     main = next((one for one in case.criteria if one.key == case.main), case.criteria[0])
     cells = [cell(of, result, main, link(of, result)) for of, result in zip(found, results, strict=True)]
-    return f"| {_case(case.name)} | {main.quantity}: {main.bounds} | {' | '.join(cells)} |"
+    name = _case(case.name) if link_case else f"`{case.name}`"
+    return f"| {name} | {main.quantity}: {main.bounds} | {' | '.join(cells)} |"
 
 
 def _case(name: str) -> str:

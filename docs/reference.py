@@ -281,7 +281,9 @@ _NEEDS = {"cubic": "CUBIC", "reno": "Reno", "hystartpp": "HyStart++", "prr": "PR
 
 
 def _case(one: Any) -> str:
-    like = {"bbr3": " For BBRv3.", "cubic": " For CUBIC."}.get(getattr(one, "like", ""), "")
+    like = {"bbr3": " For BBRv3.", "cubic": " For CUBIC.", "reno": " For Reno."}.get(
+        getattr(one, "like", ""), ""
+    )
     needs = [_NEEDS[word] for word in getattr(one, "needs", ()) if word in _NEEDS]
     like += f" For {' with '.join(needs)}." if needs else ""
     seeds = f" {len(one.seeds)} seeds." if len(one.seeds) > 1 else ""

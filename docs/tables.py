@@ -23,8 +23,8 @@ from fullpipe_studies.run import cost_file
 ROOT = Path(__file__).resolve().parent.parent
 # The scripts of bench know their own tables.
 sys.path.insert(0, str(ROOT / "bench"))
-router, quic_conform, programs_conform, speed, drops = map(
-    importlib.import_module, ("router", "quic_conform", "programs_conform", "record", "drops")
+router, quic_conform, programs_conform, gate_repeats, speed, drops = map(
+    importlib.import_module, ("router", "quic_conform", "programs_conform", "gate_repeats", "record", "drops")
 )
 
 # The pages with tables of grids.
@@ -46,7 +46,7 @@ OTHERS = "[all cells](../reference/grids.md)"
 # A part of the names of cells whose way back is thin; they have a table of their own.
 THIN = "ACKs at"
 
-FILES = ("advice", "agreement", "conformance", "drops", "router", "speed")
+FILES = ("advice", "agreement", "conformance", "drops", "gate", "router", "speed")
 
 
 def tables(results: Path) -> dict[tuple[str, str], str]:
@@ -54,7 +54,9 @@ def tables(results: Path) -> dict[tuple[str, str], str]:
     builds = evidence.builds(results)
     lines_of = {name: evidence.read(results / f"{name}.jsonl") for name in FILES}
     older = evidence.ages_sentence(lines_of["router"], "controller", builds)
-    over_quic = [one for one in lines_of["conformance"] if one["key"]["world"] == quic_conform.WORLD]
+    over_quic, of_loss = (
+        quic_conform.of_suite(lines_of["conformance"], suite) for suite in quic_conform.OF_SUITE
+    )
     # Those of the paths that the command has without --seed.
     advice = [one for one in lines_of["advice"] if one["key"]["set"] == f"seed {kernel_check.SEED}"]
     advice.sort(key=lambda one: int(one["key"]["number"]))
@@ -65,6 +67,9 @@ def tables(results: Path) -> dict[tuple[str, str], str]:
     return {
         ("explanation/quic.md", "quic-conform-short"): short,
         ("explanation/quic.md", "quic-conform"): cases,
+        ("explanation/quic.md", "quic-conform-loss"): quic_conform.loss_table(
+            of_loss, evidence.ages_sentence(of_loss, "subject", builds)
+        ),
         ("how-to/programs-conform.md", "programs"): programs_conform.table(
             programs, evidence.ages_sentence(programs, "subject", builds)
         ),
@@ -73,6 +78,9 @@ def tables(results: Path) -> dict[tuple[str, str], str]:
         ).to_markdown(OTHER_PATHS),
         **agreement(lines_of["agreement"], builds),
         **{("../bench/README.md", name): text for name, text in speeds.items()},
+        ("../bench/README.md", "gate-repeats"): gate_repeats.table(
+            lines_of["gate"], evidence.ages_sentence(lines_of["gate"], "controller", builds)
+        ),
         ("../README.md", "verdicts"): verdicts(results),
         ("explanation/router.md", "bursts"): router.table(lines_of["router"], older),
         **{("reports/bbr3-rate-drop.md", name): text for name, text in of_drops.items()},
@@ -109,7 +117,7 @@ def advice(results: Path) -> str:
 def quic_cases(results: Path) -> str:
     """Every case over QUIC, for the site's page in reference/."""
     made, builds = evidence.read(results / "conformance.jsonl"), evidence.builds(results)
-    made = [one for one in made if one["key"]["world"] == quic_conform.WORLD]
+    made = quic_conform.of_suite(made, quic_conform.BBR3)
     _, text = quic_conform.tables(made, evidence.ages_sentence(made, "subject", builds), every=True)
     return text.replace("](quic/", "](../explanation/quic/")
 

@@ -2,7 +2,7 @@
 
 Run as a program: `quic_stand_in.py about`. `STAND_IN` in the environment names a way to misbehave;
 `STAND_IN_ABOUT`, `STAND_IN_HEADER`, `STAND_IN_STATE` and `STAND_IN_PROVENANCE` are more of what it says, as
-JSON.
+JSON, and `STAND_IN_INSIDE` what it takes controllers for.
 """
 
 import json
@@ -23,6 +23,7 @@ QUINNS_PACER = "quinn's pacer takes no rate."
 OF_OURS = ["Marks are not counted.", "Bursts are <large>.", "What comes late is lost."]
 PACING = "hosts.pacing is ignored."
 INSIDE = {"noq:bbr3": "bbr3", "noq:cubic": "cubic", "quinn:bbr": "bbr1"}
+INSIDE |= json.loads(os.environ.get("STAND_IN_INSIDE", "{}"))
 ABOUT = {
     "protocol": 1,
     "build": "stand-in 1",

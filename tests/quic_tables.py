@@ -23,5 +23,4 @@ def bench() -> ModuleType:
 
 def lines() -> list[evidence.Line]:
     """What was measured of the cases over real QUIC."""
-    found = evidence.read(ROOT / "results" / "conformance.jsonl")
-    return [line for line in found if line["key"]["world"] == "quic"]
+    return list(bench().of_suite(evidence.read(ROOT / "results" / "conformance.jsonl"), "bbr3"))

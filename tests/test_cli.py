@@ -257,6 +257,25 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
     assert done.stdout == "[]\n"
 
 
+@pytest.mark.parametrize(
+    ("word", "spared"),
+    [
+        ("--version", ("typer", "polars", "altair", "numpy", "rich")),
+        ("--help", ("polars", "altair", "numpy", "vl_convert")),
+    ],
+)
+def test_what_answers_at_once_imports_little(word: str, spared: tuple[str, ...]) -> None:
+    """What a start costs is what it imports, however busy the machine is."""
+    program = (
+        f"import sys; sys.argv = ['fullpipe', {word!r}]\n"
+        "from fullpipe.__main__ import main\n"
+        "try: main()\n"
+        f"finally: print([one for one in {spared!r} if one in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=600)
+    assert done.stderr == "[]\n" and done.stdout
+
+
 # Native calls that take hours, on the main thread: a capture with a hole of a terabyte, and a long run.
 _CAPTURE = """
 with open("here.pcap", "wb") as packets:

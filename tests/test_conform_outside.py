@@ -152,6 +152,10 @@ SHAPES: Mapping[str, tuple[Shape, Mapping[str, Shape]]] = {
         Shape(queue=sawtooth(0.75), dropped=once(4.0, 4.0)),
         {"left": Shape(queue=sawtooth(0.52), dropped=once(4.0, 4.0))},
     ),
+    "outside.reno-decrease": (
+        Shape(queue=sawtooth(0.52), dropped=once(4.0, 4.0)),
+        {"left": Shape(queue=sawtooth(0.75), dropped=once(4.0, 4.0))},
+    ),
     "outside.rate-doubles": (
         Shape((steps((0, 0.47), (CHANGE_S + 6, 0.95)),)),
         {"time": Shape((steps((0, 0.47), (CHANGE_S + 11, 0.95)),))},
@@ -284,6 +288,8 @@ def verdicts(found: ConformanceReport) -> dict[str, str]:
         ("bbr3", "bbr3", []),
         ("cubic", "cubic", []),
         ("newreno", "cubic", ["outside.cubic-decrease"]),
+        ("newreno", "reno", []),
+        ("cubic", "reno", ["outside.reno-decrease"]),
         ("bbr1", "bbr3", ["outside.probe-rtt-dips"]),
         ("cubic", "bbr3", ["outside.deep-buffer-queue", "outside.probe-rtt-dips"]),
         ("fixed:cwnd=400", "any", ["outside.shallow-buffer", "outside.rate-halves", "outside.beside-cubic"]),

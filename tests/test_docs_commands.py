@@ -13,6 +13,7 @@ import typer
 import fullpipe as fp
 from fullpipe.cli import app as cli
 from fullpipe.conformance import registry as cases
+from fullpipe.conformance.loss import registry as loss
 from fullpipe.conformance.programs import registry as programs
 from fullpipe.scenario.scenario import from_document
 from fullpipe_studies import catalogue
@@ -144,7 +145,7 @@ def values(name: str, given: dict[str, Any]) -> None:
 
 CLAIMS = {"all", *(one.name for one in catalogue.papers())}
 CLAIMS |= {claim.id for paper in catalogue.papers() for claim in paper.claims}
-CASES = {one.name for one in (*cases.every(), *programs.every())}
+CASES = {one.name for one in (*cases.every(), *loss.every(), *programs.every())}
 
 
 @pytest.fixture

@@ -115,3 +115,19 @@ def test_broken_law_gets_row() -> None:
     assert "break none" not in lost
     assert "| [`law.run`](../how-to/conform.md#law.run) | laws broken: at most 0 | **fail**: 1 |" in lost
     assert "law.idle" not in lost
+
+
+def test_the_cases_of_loss_based_control_have_a_table_of_their_own() -> None:
+    script = bench()
+    names = ["decrease-reno", "one-packet-a-round", "minimum-window"]
+    found = [
+        fp.conform(one, names, world="sim", suite="loss") for one in ("newreno", "newreno:loss_reduction=0.7")
+    ]
+    made = [{**line, "key": {**line["key"], "world": "quic"}} for line in script.lines(found, "c")]
+    text = script.loss_table([*made, *lines()])
+    head, _, *rows = text.splitlines()[2:]
+    assert "newreno | newreno:loss_reduction=0.7 |" in head
+    assert rows[0] == "| passes |  | 3 of 3 | 2 of 3 |"
+    (failed,) = rows[1:]
+    assert failed.startswith("| `decrease-reno` |") and "**fail**: " in failed
+    assert script.conformities(made) == [], "they are no cases of BBRv3"

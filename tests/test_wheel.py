@@ -94,6 +94,18 @@ def test_wheel_carries_shipped_files(wheel: Path) -> None:
     assert all(f"\n{name} " in notices for name in ("parquet", "noq-proto", "quinn-proto", "uplot"))
 
 
+def test_sources_are_built_and_work_without_a_checkout(tmp_path: Path) -> None:
+    found = sorted(DIST.glob("fullpipe-[0-9]*.tar.gz"))
+    if not os.environ.get("FULLPIPE_REQUIRE_SDIST"):
+        pytest.skip("it compiles everything: make wheel test-sdist")
+    assert found, "there are no sources in dist/: make wheel"
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "environment"], check=True)
+    python = tmp_path / "environment" / "bin" / "python"
+    subprocess.run([python, "-m", "pip", "install", "--quiet", found[-1]], check=True)
+    for words in (("--version",), ("compare", "cubic", *RUN), ("run", "policer", "--json")):
+        assert outside(python, words, tmp_path)
+
+
 @pytest.mark.parametrize("words", [*EVERYWHERE, *IN_A_WHEEL], ids=" ".join)
 def test_a_wheel_works_without_a_checkout(empty: Path, words: tuple[str, ...], tmp_path: Path) -> None:
     assert (EVERYWHERE | IN_A_WHEEL)[words] in outside(empty, words, tmp_path)

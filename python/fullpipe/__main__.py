@@ -7,6 +7,7 @@ import sys
 # As in `typing`. Other modules are imported where they are used, so that Ctrl-C is handled early.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, NoReturn
 
 INTERRUPTED = 130
@@ -40,12 +41,12 @@ def main() -> None:
         sys.unraisablehook = _unraisable
     try:
         # Imported here, because an interrupt may also come during an import.
-        from fullpipe.cli import app as cli
         from fullpipe.report import streams
 
+        answer = _answer()
         interrupts.raises = True
         stdout = streams.install()
-        code = streams.finish(stdout, cli.app(standalone_mode=False))
+        code = streams.finish(stdout, answer())
     except KeyboardInterrupt:
         leave()
     except Exception:
@@ -61,6 +62,21 @@ def main() -> None:
         # The command-line library caught it.
         leave()
     sys.exit(code)
+
+
+def _answer() -> "Callable[[], int]":
+    """What the words ask for. A version needs no command line, which takes ten times as long to import."""
+    if sys.argv[1:] == ["--version"]:
+        from fullpipe import _native
+
+        def version() -> int:
+            print(f"fullpipe {_native.version()}")
+            return 0
+
+        return version
+    from fullpipe.cli import app as cli
+
+    return lambda: int(cli.app(standalone_mode=False) or 0)
 
 
 def leave() -> "NoReturn":

@@ -3,8 +3,6 @@
 use fullpipe_capture::{Capture, Transfer};
 use fullpipe_cc::parameter::Kind;
 use fullpipe_cc::{CATALOGUE, ControllerInfo, ParameterInfo};
-use fullpipe_emu::Check;
-use fullpipe_emu::probe::{Measured, Trip};
 use fullpipe_path::{DISCIPLINES, DisciplineInfo, SettingInfo, Unit};
 use fullpipe_scenario::queue;
 use serde_json::{Value, json};
@@ -18,25 +16,6 @@ pub(crate) fn controllers_json() -> String {
 /// The queue disciplines: name, summary, source, kernel (name in Linux or null) and settings of each.
 pub(crate) fn queues_json() -> String {
     Value::from_iter(DISCIPLINES.iter().map(discipline)).to_string()
-}
-
-/// What the kernel world needs: name, ok, found and fix of each check.
-pub(crate) fn checks_json(checks: &[Check]) -> String {
-    Value::from_iter(checks.iter().map(check)).to_string()
-}
-
-/// What a probe measured; names are those of the Rust type.
-pub(crate) fn measured_json(measured: &Measured) -> String {
-    serde_json::to_string(measured).expect("measures are plain data")
-}
-
-/// Of each datagram in order: when it was sent, when it arrived, when it should have, and 1 if it should have at all, else 0.
-/// Times are nanoseconds since the start, -1 where there is none.
-pub(crate) fn trip_columns(trips: &[Trip]) -> Vec<u8> {
-    let time = |time: Option<u64>| time.map_or(-1, |time| time as i64);
-    let numbers =
-        |trip: &Trip| [trip.sent_ns as i64, time(trip.received_ns), time(trip.due_ns), trip.expected.into()];
-    trips.iter().flat_map(numbers).flat_map(i64::to_ne_bytes).collect()
 }
 
 /// What a capture holds, besides its transfers.
@@ -130,8 +109,4 @@ fn setting(info: &SettingInfo) -> Value {
         "min": queue::value(info.unit, *info.range.start()),
         "max": queue::value(info.unit, *info.range.end()),
     })
-}
-
-fn check(check: &Check) -> Value {
-    json!({"name": check.name, "ok": check.ok, "found": check.found, "fix": check.fix})
 }

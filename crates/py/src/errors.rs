@@ -7,7 +7,6 @@ use std::path::Path;
 
 use fullpipe_capture::CaptureError;
 use fullpipe_files::Kind;
-use fullpipe_kernel::KernelError;
 use fullpipe_record::frames::FrameError;
 use fullpipe_sim::{ChangeError, Mistake, SimError};
 use fullpipe_units::Time;
@@ -80,14 +79,6 @@ pub(crate) fn unknown_format(py: Python<'_>, given: &str) -> PyErr {
     with_parts(py, ScenarioError::new_err(sentence), &parts)
 }
 
-/// The exception for an algorithm whose calls cannot be recorded.
-pub(crate) fn unknown_algorithm(py: Python<'_>, given: &str) -> PyErr {
-    let (field, expected, fix) = ("cc", "bbr or cubic", "those two can be recorded");
-    let sentence = format!("{field}: {given:?} cannot be recorded; expected {expected}; {fix}");
-    let parts = [("field", field), ("given", given), ("expected", expected), ("fix", fix)];
-    with_parts(py, ScenarioError::new_err(sentence), &parts)
-}
-
 /// The exception for a file that is no recording.
 pub(crate) fn recording_error(error: &fullpipe_record::recording::RecordingError) -> PyErr {
     RecordingError::new_err(error.to_string())
@@ -115,9 +106,8 @@ fn named(path: &Path, error: &dyn std::fmt::Display, expected: Kind) -> String {
 }
 
 /// The exception for a world that could not run.
-pub(crate) fn world_error(py: Python<'_>, error: &KernelError) -> PyErr {
-    let fix = error.fix();
-    with_parts(py, WorldError::new_err(format!("{error}; {fix}")), &[("fix", &fix)])
+pub(crate) fn world_error(py: Python<'_>, error: &dyn std::fmt::Display, fix: &str) -> PyErr {
+    with_parts(py, WorldError::new_err(format!("{error}; {fix}")), &[("fix", fix)])
 }
 
 /// The exception for a simulation that gave no record.
@@ -170,7 +160,7 @@ pub(crate) fn bad_limit(name: &str, given: &Bound<'_, PyAny>, expected: &str) ->
     PyValueError::new_err(format!("{name} is {given}; expected {expected}"))
 }
 
-fn with_parts(py: Python<'_>, error: PyErr, parts: &[(&str, &str)]) -> PyErr {
+pub(crate) fn with_parts(py: Python<'_>, error: PyErr, parts: &[(&str, &str)]) -> PyErr {
     for (name, part) in parts {
         if let Err(unexpected) = error.value(py).setattr(*name, *part) {
             return unexpected;

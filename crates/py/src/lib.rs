@@ -6,6 +6,11 @@
 mod catalogue;
 mod controller;
 mod errors;
+#[cfg(target_os = "linux")]
+mod kernel;
+#[cfg(not(target_os = "linux"))]
+#[path = "no_kernel.rs"]
+mod kernel;
 mod laws;
 mod logs;
 mod recordings;
@@ -19,16 +24,14 @@ use std::time::Duration;
 use std::{panic, thread};
 
 use fullpipe_files::Kind;
-use fullpipe_kernel::KernelError;
-use fullpipe_record::{Run, WorldName, frames, parquet, table::Table};
-use fullpipe_replay::Ops;
+use fullpipe_record::{Run, frames, parquet, table::Table};
 use fullpipe_scenario::document::Document;
 use fullpipe_scenario::{Format, Resolved, Spec};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::errors::{scenario_error, world_error};
+use crate::errors::scenario_error;
 use crate::logs::{LogError, LoggedSimulation, Logs};
 
 /// Stops runs that were given it, soon after `set()`.
@@ -201,105 +204,6 @@ fn simulate<'py>(
     Ok(answer.map_err(|error: LogError| error.into_python(py))?.into_python(py))
 }
 
-/// Runs a spec over Linux TCP. Only in a fresh single-threaded process of its own: it enters namespaces. With `logs`, its packets
-/// are logged.
-#[pyfunction]
-#[pyo3(signature = (spec_json, seed, logs=None))]
-fn kernel_run<'py>(
-    py: Python<'py>,
-    spec_json: &str,
-    seed: u64,
-    logs: Option<Bound<'py, Logs>>,
-) -> PyResult<PyAnswer<'py>> {
-    over_linux(py, spec_json, seed, WorldName::Kernel, logs)
-}
-
-/// The same with Linux's own queue in place of the path's first link.
-#[pyfunction]
-#[pyo3(signature = (spec_json, seed, logs=None))]
-fn qdisc_run<'py>(
-    py: Python<'py>,
-    spec_json: &str,
-    seed: u64,
-    logs: Option<Bound<'py, Logs>>,
-) -> PyResult<PyAnswer<'py>> {
-    over_linux(py, spec_json, seed, WorldName::Qdisc, logs)
-}
-
-fn over_linux<'py>(
-    py: Python<'py>,
-    spec_json: &str,
-    seed: u64,
-    world: WorldName,
-    logs: Option<Bound<'py, Logs>>,
-) -> PyResult<PyAnswer<'py>> {
-    fullpipe_emu::die_with_parent();
-    let spec = read_spec(py, spec_json)?;
-    let behind_qdisc = world == WorldName::Qdisc;
-    let files = logs.as_ref().map(|logs| logs.get().of_kernel(&spec, seed, world)).transpose()?;
-    let answer = py.detach(move || {
-        let (run, logged) = match files {
-            Some(files) => fullpipe_kernel::run_logged(&spec, seed, behind_qdisc, files)?,
-            None if behind_qdisc => (fullpipe_kernel::run_behind_qdisc(&spec, seed)?, Default::default()),
-            None => (fullpipe_kernel::run(&spec, seed)?, Default::default()),
-        };
-        Ok((Answer::of(run, &spec), logged))
-    });
-    let (answer, logged) = answer.map_err(|error: KernelError| match &error {
-        KernelError::Log(error) => logs::os_error(error),
-        _ => world_error(py, &error),
-    })?;
-    if let Some(logs) = logs {
-        logs.get().note(logged);
-    }
-    Ok(answer.into_python(py))
-}
-
-/// Why Linux's own queue cannot take the place of a spec's first link, whatever this machine has.
-#[pyfunction]
-fn qdisc_refuses(py: Python<'_>, spec_json: &str) -> PyResult<Option<String>> {
-    let spec = read_spec(py, spec_json)?;
-    let refused = fullpipe_kernel::check_behind_qdisc(&spec).err();
-    Ok(refused.map(|error| format!("{error}; {}", error.fix())))
-}
-
-/// Runs a spec over Linux TCP and records the calls of an algorithm: summary JSON and the recording. Only in a fresh
-/// single-threaded process of its own, as root.
-#[pyfunction]
-fn kernel_record<'py>(
-    py: Python<'py>,
-    spec_json: &str,
-    seed: u64,
-    algorithm: &str,
-) -> PyResult<(String, Bound<'py, PyBytes>)> {
-    fullpipe_emu::die_with_parent();
-    let spec = read_spec(py, spec_json)?;
-    let ops = Ops::by_name(algorithm).ok_or_else(|| errors::unknown_algorithm(py, algorithm))?;
-    let recording = py.detach(|| fullpipe_kernel::record(&spec, seed, ops));
-    let recording = recording.map_err(|error| world_error(py, &error))?;
-    let encoded = py.detach(|| recordings::encode(&recording, &spec.name, ops));
-    let (summary, file) = encoded.map_err(|error| errors::recording_error(&error))?;
-    Ok((summary, PyBytes::new(py, &file)))
-}
-
-/// Sends numbered datagrams over a spec's forward path and measures what became of them: the measures as JSON, and of each
-/// datagram four 64-bit integers in this machine's order. Only in a fresh single-threaded process of its own.
-#[pyfunction]
-fn kernel_probe<'py>(
-    py: Python<'py>,
-    spec_json: &str,
-    seed: u64,
-    probe_json: &str,
-) -> PyResult<(String, Bound<'py, PyBytes>)> {
-    fullpipe_emu::die_with_parent();
-    let spec = read_spec(py, spec_json)?;
-    let probe =
-        serde_json::from_str(probe_json).map_err(|error| PyValueError::new_err(format!("probe: {error}")))?;
-    let outcome = py.detach(|| fullpipe_emu::probe(&spec, seed, &probe));
-    let (measured, trips) = outcome.map_err(|error| world_error(py, &error.into()))?;
-    Ok((catalogue::measured_json(&measured), PyBytes::new(py, &catalogue::trip_columns(&trips))))
-}
-
 /// Replays a recording without the GIL: JSON with calls, the first difference and the branches reached.
 #[pyfunction]
 fn replay(py: Python<'_>, path: PathBuf) -> PyResult<String> {
@@ -347,31 +251,6 @@ fn scenario_notes(py: Python<'_>, document: &str, specs_json: Vec<String>) -> Py
     Ok(fullpipe_scenario::resolve::notes(&document, &specs))
 }
 
-/// JSON list of what the kernel world needs: name, ok, found, fix.
-#[pyfunction]
-fn kernel_doctor(py: Python<'_>) -> String {
-    catalogue::checks_json(&py.detach(fullpipe_kernel::doctor))
-}
-
-/// JSON list of what the world behind Linux's own queues needs besides.
-#[pyfunction]
-fn qdisc_doctor(py: Python<'_>) -> String {
-    catalogue::checks_json(&py.detach(|| vec![fullpipe_emu::linux_queues()]))
-}
-
-/// Runs a command behind the spec's path; returns its exit code. Only in a process of its own.
-#[pyfunction]
-fn shell(
-    py: Python<'_>,
-    spec_json: &str,
-    command: Vec<String>,
-    server: Option<Vec<String>>,
-) -> PyResult<i32> {
-    let spec = read_spec(py, spec_json)?;
-    let code = py.detach(move || fullpipe_emu::shell(&spec, &command, server.as_deref()));
-    code.map_err(|error| world_error(py, &error.into()))
-}
-
 /// How often a call that takes long looks whether the user wants it to end.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -413,9 +292,8 @@ fn read_spec(py: Python<'_>, spec_json: &str) -> PyResult<Spec> {
 mod _native {
     #[pymodule_export]
     use super::{
-        Cancel, build, controllers, file_kind, kernel_doctor, kernel_probe, kernel_record, kernel_run,
-        line_of, path_facts, path_options, qdisc_doctor, qdisc_refuses, qdisc_run, queues, read_capture,
-        read_document, read_parquet, replay, resolve, resolve_file, scenario_notes, schema, shell, simulate,
+        Cancel, build, controllers, file_kind, line_of, path_facts, path_options, queues, read_capture,
+        read_document, read_parquet, replay, resolve, resolve_file, scenario_notes, schema, simulate,
         version,
     };
     #[pymodule_export]
@@ -425,6 +303,10 @@ mod _native {
     };
     #[pymodule_export]
     use crate::errors::{Cancelled, ControllerError, RecordingError, ScenarioError, WorldError};
+    #[pymodule_export]
+    use crate::kernel::{
+        kernel_doctor, kernel_probe, kernel_record, kernel_run, qdisc_doctor, qdisc_refuses, qdisc_run, shell,
+    };
     #[pymodule_export]
     use crate::laws::{law, laws};
     #[pymodule_export]

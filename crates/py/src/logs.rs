@@ -2,19 +2,17 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter};
-use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fullpipe_export::pcapng::Pcapng;
 use fullpipe_export::qlog::Qlog;
-use fullpipe_export::{Event, Files, Header, Log, Written};
-use fullpipe_kernel::{Logged, Logs as KernelLogs};
-use fullpipe_record::{Run, WorldName};
+use fullpipe_export::{Event, Files, Log, Written};
+use fullpipe_record::Run;
 use fullpipe_scenario::Spec;
 use fullpipe_sim::{SimError, Simulation, Status, log_header};
 use fullpipe_units::{Duration, Time};
-use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 
 /// How often a run that is logged looks whether its files can still be written, in parts of its length.
@@ -22,20 +20,47 @@ const LOOKS: u64 = 256;
 
 type Out = BufWriter<File>;
 
+/// What became of the files of a run.
+#[derive(Default)]
+pub(crate) struct Logged {
+    /// When they had the most packets that they may, if they end there.
+    pub(crate) full_at: Option<Time>,
+    /// Packets that are not in them because the disk was too slow.
+    pub(crate) missed: u64,
+}
+
 /// Where the packets of a run are logged: descriptors of open files.
 #[pyclass(frozen, module = "fullpipe._native")]
 pub(crate) struct Logs {
-    title: String,
-    qlog: Option<(File, File)>,
-    pcap: Option<File>,
-    spool: Option<File>,
-    snaplen: u32,
-    most: u64,
+    pub(crate) title: String,
+    pub(crate) qlog: Option<(File, File)>,
+    pub(crate) pcap: Option<File>,
+    // Only Linux has the kernel world.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code))]
+    pub(crate) spool: Option<File>,
+    pub(crate) snaplen: u32,
+    pub(crate) most: u64,
     logged: Mutex<Logged>,
 }
 
-/// Of Linux. The standard library has no kind for it, and panics at a negative descriptor.
-const EBADF: i32 = 9;
+/// A file of its own for a descriptor that Python holds open.
+#[cfg(unix)]
+fn own(descriptor: i32) -> io::Result<File> {
+    /// The standard library has no kind for it, and panics at a negative descriptor.
+    const EBADF: i32 = 9;
+    if descriptor < 0 {
+        return Err(io::Error::from_raw_os_error(EBADF));
+    }
+    // SAFETY: Python holds it open during this call.
+    let borrowed = unsafe { std::os::fd::BorrowedFd::borrow_raw(descriptor) };
+    Ok(File::from(borrowed.try_clone_to_owned()?))
+}
+
+/// Elsewhere, a descriptor is a number of the C library, of which Rust knows nothing.
+#[cfg(not(unix))]
+fn own(_descriptor: i32) -> io::Result<File> {
+    Err(io::Error::new(io::ErrorKind::Unsupported, "logs of packets need Linux or macOS"))
+}
 
 #[pymethods]
 impl Logs {
@@ -45,20 +70,12 @@ impl Logs {
     #[pyo3(signature = (title, qlog, pcap, snaplen, most, spool=None))]
     fn new(
         title: String,
-        qlog: Option<(RawFd, RawFd)>,
-        pcap: Option<RawFd>,
+        qlog: Option<(i32, i32)>,
+        pcap: Option<i32>,
         snaplen: u32,
         most: u64,
-        spool: Option<RawFd>,
+        spool: Option<i32>,
     ) -> PyResult<Logs> {
-        let own = |fd: RawFd| -> io::Result<File> {
-            if fd < 0 {
-                return Err(io::Error::from_raw_os_error(EBADF));
-            }
-            // SAFETY: Python holds it open during this call.
-            let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
-            Ok(File::from(borrowed.try_clone_to_owned()?))
-        };
         let qlog = qlog.map(|(one, other)| Ok((own(one)?, own(other)?))).transpose();
         let pcap = pcap.map(own).transpose();
         let spool = spool.map(own).transpose();
@@ -87,27 +104,6 @@ impl Logs {
 impl Logs {
     fn lock(&self) -> MutexGuard<'_, Logged> {
         self.logged.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The files of a run of the kernel world.
-    pub(crate) fn of_kernel(&self, spec: &Spec, seed: u64, world: WorldName) -> PyResult<KernelLogs> {
-        let again = |file: &File| file.try_clone().map_err(|error| os_error(&error));
-        let qlog = match (&self.qlog, &self.spool) {
-            (Some((one, other)), Some(spool)) => Some([again(one)?, again(other)?, again(spool)?]),
-            (Some(_), None) => return Err(PyValueError::new_err("a qlog of the kernel world needs a spool")),
-            (None, _) => None,
-        };
-        Ok(KernelLogs {
-            header: Header {
-                world: if world == WorldName::Qdisc { "qdisc" } else { "kernel" }.to_owned(),
-                clock: "monotonic",
-                ..log_header(&self.title, spec, seed)
-            },
-            qlog,
-            pcap: self.pcap.as_ref().map(again).transpose()?,
-            snaplen: self.snaplen,
-            most: self.most,
-        })
     }
 
     /// Notes what became of them.

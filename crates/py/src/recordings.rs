@@ -1,45 +1,10 @@
-//! Recordings of kernel decisions: how they become a file, and the result of a replay as JSON.
+//! Recordings of kernel decisions: the result of a replay as JSON.
 
 use std::path::Path;
 
-use fullpipe_kernel::recorder::Recording;
-use fullpipe_record::recording::{self, Meta, Recorded, RecordingError};
-use fullpipe_replay::{Branch, Call, Coverage, Difference, Moment, Ops, Replay, Tier, replay_all};
+use fullpipe_record::recording::{self, Meta, RecordingError};
+use fullpipe_replay::{Branch, Call, Coverage, Difference, Moment, Replay, Tier, replay_all};
 use serde_json::{Value, json};
-
-/// A summary as JSON, and the file.
-pub(crate) fn encode(
-    recorded: &Recording,
-    scenario: &str,
-    ops: Ops,
-) -> Result<(String, Vec<u8>), RecordingError> {
-    let meta = Meta {
-        cc: ops,
-        kernel: recorded.run.provenance.kernel.clone(),
-        hz: recorded.hz,
-        recorded: Recorded { scenario: scenario.to_owned(), path: recorded.path.clone() },
-        lost_records: 0,
-        missed_calls: recorded.missed_calls,
-        flows: recorded.flows.len() as u32,
-    };
-    let file = recording::to_bytes(&meta, &recorded.calls)?;
-    let mut calls = vec![0u64; recorded.flows.len()];
-    for call in &recorded.calls {
-        calls[call.flow as usize] += 1;
-    }
-    let flows = recorded.flows.iter().zip(calls).map(|(number, calls)| {
-        let flow = &recorded.run.flows[*number];
-        json!({"label": flow.label, "controller": flow.controller, "calls": calls})
-    });
-    let summary = json!({
-        "cc": ops.name(),
-        "calls": recorded.calls.len(),
-        "lost": meta.lost_records,
-        "missed_calls": meta.missed_calls,
-        "flows": Value::from_iter(flows),
-    });
-    Ok((summary.to_string(), file))
-}
 
 /// Replays every flow of a recording: its metadata, how many calls were replayed and how many of them agree only a
 /// jiffy later, the first difference with both states, and the branches reached.

@@ -463,9 +463,7 @@ class Asked:
             seeds = [seed for seed, held in zip(seeds, there, strict=True) if held]
         below = [value for value in under if not math.isnan(value)]
         missing = len(given) + len(under) - len(kept) - len(below)
-        return replace(
-            self, values=kept, seeds=seeds, under=below, without=without + missing, lacks=lacks
-        )
+        return replace(self, values=kept, seeds=seeds, under=below, without=without + missing, lacks=lacks)
 
     def judge(self, rule: Rule = RULE) -> Check:
         """The check with its outcome by a rule."""

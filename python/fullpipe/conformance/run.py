@@ -8,15 +8,13 @@ from dataclasses import dataclass, field
 from fullpipe import plugins
 from fullpipe._native import Cancelled, ControllerError, ScenarioError, WorldError
 from fullpipe.api import Watcher
-from fullpipe.conformance import registry
+from fullpipe.conformance import suites
 from fullpipe.conformance.case import Case, Measured, NotApplicableError, NotReachedError
 from fullpipe.conformance.conformance_report import ConformanceReport
-from fullpipe.conformance.loss import registry as loss
 from fullpipe.conformance.loss.case import LossCase, traits
 from fullpipe.conformance.results import (
     BBR3,
     FAIL,
-    LOSS,
     NOT_APPLICABLE,
     PASS,
     SUITES,
@@ -60,8 +58,8 @@ def conform(
     all of them. What a controller of your own is, `like` says: `"cubic"`, `"reno"` or `"cubic,hystartpp"`.
 
     A `Program` is judged from outside, over real packets: by the cases for any sender, and by those for its
-    kind, `like="bbr3"` or `"cubic"` (docs/how-to/programs-conform.md). `workers` is then how many runs share
-    the machine.
+    kind, `like="bbr3"`, `"cubic"` or `"reno"` (docs/how-to/programs-conform.md). `workers` is then how many
+    runs share the machine.
 
     Raises `ScenarioError` for a case or a controller that is not known, `WorldError` if the world cannot run
     it, and `ControllerError` for one that fails from the start.
@@ -74,9 +72,8 @@ def conform(
         if suite != BBR3:
             raise mistake("suite", suite, "for a controller, whose window is seen", "leave it out")
         return _of_program(controller, cases, world, like, watch, workers)
-    if like != "any" and suite == BBR3:
-        raise mistake("like", like, '"any" for a controller, whose inside is seen', "leave it out")
-    chosen: Sequence[Case] = loss.chosen(cases) if suite == LOSS else registry.chosen(cases)
+    suites.check_like(suite, like)
+    chosen = suites.CHOSEN[suite](cases)
     world = world_of(controller) if world is None else world
     if world not in BEDS:
         raise mistake("world", world, f"one of {', '.join(BEDS)}", "choose a world that runs step by step")

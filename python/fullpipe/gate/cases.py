@@ -58,6 +58,9 @@ class Case:
     scenario: Scenario | None = None
     reference: Scenario | None = None
     conform: str = ""
+    # Its suite, and what the subject is said to be like.
+    suite: str = "bbr3"
+    like: str = "any"
     # The command that shows the case, without a seed.
     command: str = ""
 
@@ -73,11 +76,23 @@ class Case:
 
 
 @dataclass(frozen=True)
+class Build:
+    """How a checkout of the developer's repository becomes the program of the world quic.
+
+    A shell command, which runs in the gate file's folder, and the program that it makes, relative to that.
+    """
+
+    command: str
+    program: str
+
+
+@dataclass(frozen=True)
 class Gate:
-    """A gate file: its cases in its order, each in each of its worlds."""
+    """A gate file: its cases in its order, each in each of its worlds; and how its subject is built."""
 
     path: Path
     cases: tuple[Case, ...]
+    build: Build | None = None
 
 
 def setting_of(content: Mapping[str, Any]) -> str:

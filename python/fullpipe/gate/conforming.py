@@ -9,7 +9,7 @@ import json
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 import fullpipe._native as _native
 from fullpipe import conformance, files, plugins, reading
 from fullpipe._native import ControllerError, ScenarioError, WorldError
-from fullpipe.conformance import registry as catalogue
+from fullpipe.conformance import suites
 from fullpipe.errors import OutputError
 from fullpipe.gate.baseline import rounded
 from fullpipe.gate.cases import Case
@@ -35,6 +35,16 @@ class _LateError(Exception):
 
 
 @dataclass(frozen=True)
+class _Player:
+    """What cases are played together: a subject in a world, by a suite."""
+
+    subject: str
+    world: str
+    suite: str
+    like: str
+
+
+@dataclass(frozen=True)
 class _Outcome:
     """The result of a case: its verdict, and the values of its criteria."""
 
@@ -46,12 +56,12 @@ def play(
     cases: Sequence[Case], measured: dict[Key, Measured], failed: dict[Key, str], options: Options
 ) -> None:
     """Plays the cases; adds their results, or why they could not be played."""
-    together: dict[tuple[str, str], list[Case]] = {}
+    together: dict[_Player, list[Case]] = {}
     for case in cases:
-        together.setdefault((case.subject, case.world), []).append(case)
-    for (subject, world), own in together.items():
+        together.setdefault(_Player(case.subject, case.world, case.suite, case.like), []).append(case)
+    for player, own in together.items():
         try:
-            found = _found_or_played(subject, world, own, options)
+            found = _found_or_played(player, own, options)
         except (_LateError, ScenarioError, WorldError, ControllerError) as error:
             failed |= {case.key: plugins.message(error) for case in own}
             continue
@@ -60,18 +70,18 @@ def play(
             measured[case.key] = rounded(of_conform(case, one.verdict, one.values))
 
 
-def _found_or_played(
-    subject: str, world: str, cases: Sequence[Case], options: Options
-) -> dict[str, _Outcome]:
+def _found_or_played(player: _Player, cases: Sequence[Case], options: Options) -> dict[str, _Outcome]:
     """The result of each case, by the conformance case's name. Plays those that are not kept."""
     names = list(dict.fromkeys(case.conform for case in cases))
-    store = None if options.store is None or is_own(subject) else options.store / "conform"
-    keys = {} if store is None else {name: _key(subject, world, name) for name in filter(_is_ours, names)}
+    store = None if options.store is None or is_own(player.subject) else options.store / "conform"
+    keys = (
+        {} if store is None else {name: _key(player, name) for name in names if _is_ours(player.suite, name)}
+    )
     found = {} if store is None else {name: one for name, key in keys.items() if (one := _read(store, key))}
     missing = [name for name in names if name not in found]
     if missing:
         limit_s = sum({case.conform: case.limit_s for case in cases if case.conform in missing}.values())
-        played = _played(subject, world, missing, limit_s, options, cases[0].folder)
+        played = _played(player, missing, limit_s, options, cases[0].folder)
         found |= played
         if store is not None:
             # A store that cannot be used now is no reason to fail.
@@ -83,7 +93,7 @@ def _found_or_played(
 
 
 def _played(
-    subject: str, world: str, names: Sequence[str], limit_s: float, options: Options, folder: Path
+    player: _Player, names: Sequence[str], limit_s: float, options: Options, folder: Path
 ) -> dict[str, _Outcome]:
     from fullpipe.conformance.run import conform
 
@@ -94,8 +104,16 @@ def _played(
             raise _LateError(f"the conformance cases ran for more than {limit_s:g} s, their time limit")
         options.watch("conform", done, total, f"{int(done)} of {total} plays")
 
-    controller = Own.load(subject, folder) if is_own(subject) else subject
-    found = conform(controller, list(names), world=world, watch=watch, workers=options.jobs)
+    subject = player.subject
+    found = conform(
+        Own.load(subject, folder) if is_own(subject) else subject,
+        list(names),
+        world=player.world,
+        like=player.like,
+        suite=player.suite,
+        watch=watch,
+        workers=options.jobs,
+    )
     return {
         result.case.name: _Outcome(
             result.verdict, {check.criterion.key: _finite(check.value) for check in result.checks}
@@ -108,14 +126,14 @@ def _finite(value: float | None) -> float | None:
     return float(value) if value is not None and math.isfinite(value) else None
 
 
-def _is_ours(name: str) -> bool:
+def _is_ours(suite: str, name: str) -> bool:
     """Whether a case is one of Fullpipe's: of those of other packages, no fingerprint is known."""
-    (case,) = catalogue.chosen([name])
+    (case,) = suites.CHOSEN[suite]([name])
     return case.play.__module__.startswith(f"{conformance.__name__}.")
 
 
-def _key(subject: str, world: str, name: str) -> str:
-    decisive = [_engine(), registry.named(world).build(), subject, world, name]
+def _key(player: _Player, name: str) -> str:
+    decisive = [_engine(), registry.named(player.world).build(), *astuple(player), name]
     return hashlib.sha256(json.dumps(decisive).encode()).hexdigest()
 
 

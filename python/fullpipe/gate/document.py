@@ -15,13 +15,17 @@
     at_least = { goodput_bps = "90 %" }  # of the link
     not_worse_than = "cubic"
 
+    [build]                              # for `gate diff --against git:main`
+    command = "cargo build --release"
+    program = "target/release/mine"
+
 docs/how-to/gate.md has every key. A mistake is a `ScenarioError` that names the file, the line, the key and
 the fix.
 """
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -30,7 +34,7 @@ import fullpipe._native as _native
 from fullpipe._native import ScenarioError
 from fullpipe.errors import mistake, placed, renamed, stated
 from fullpipe.gate import judgements
-from fullpipe.gate.cases import COMPARE, CONFORM, KINDS, RUN, Case, Gate, Judgement, setting_of
+from fullpipe.gate.cases import COMPARE, CONFORM, KINDS, RUN, Build, Case, Gate, Judgement, setting_of
 from fullpipe.gate.scenarios import Consent, Shown, command_of, document_of, resolved
 from fullpipe.runs.limits import MOST_CELLS
 from fullpipe.runs.worlds import registry
@@ -41,7 +45,7 @@ _SHARED = ("subject", "worlds", "seeds", "repetitions", "time_limit")
 _OF_KIND: Mapping[str, tuple[str, ...]] = {
     COMPARE: ("scenario", *PATH_KEYS, "duration", "flows", "ecn", "beside"),
     RUN: ("scenario",),
-    CONFORM: ("conform",),
+    CONFORM: ("conform", "suite", "like"),
 }
 _DEFAULTS: Mapping[str, Any] = {
     "subject": None,
@@ -90,7 +94,8 @@ def load(
         if subject is not None and isinstance(tables, dict):
             tables["subject"] = subject
         cases = _cases(tables, path.parent, consent)
-        return Gate(path, tuple(replace(one, place=_place(text, path, one.place)) for one in cases))
+        placed_cases = tuple(replace(one, place=_place(text, path, one.place)) for one in cases)
+        return Gate(path, placed_cases, _build(tables.get("build")))
     except ScenarioError as error:
         if error.file:
             raise
@@ -103,8 +108,21 @@ def _place(text: str, path: Path, where: str) -> str:
     return str(path) if line is None else f"{path}:{line}"
 
 
+def _build(given: Any) -> Build | None:
+    """The table `build`; None without one."""
+    if given is None:
+        return None
+    keys = [one.name for one in fields(Build)]
+    table = _checked("build", given, keys)
+    for key in keys:
+        if not isinstance(table.get(key), str) or not table[key].strip():
+            example = 'command = "cargo build --release" and program = "target/release/mine"'
+            raise mistake(f"build.{key}", table.get(key), "a text", f"e.g. {example}")
+    return Build(**table)
+
+
 def _cases(document: Any, folder: Path, consent: Consent) -> Iterator[Case]:
-    defaults = _checked("", document, (*_SHARED, "case"))
+    defaults = _checked("", document, (*_SHARED, "build", "case"))
     tables = defaults.get("case")
     if not isinstance(tables, list) or not tables:
         raise mistake("case", tables, "at least one [[case]]", "add one, or write a file by `gate init`")
@@ -184,9 +202,13 @@ def _check_bounds(table: _Table, judgement: Judgement, scenario: Any) -> None:
 
 
 def _conform(table: _Table, world: str, judgement: Judgement, parts: dict[str, Any]) -> Iterator[Case]:
-    from fullpipe.conformance import registry as catalogue
+    from fullpipe.conformance import suites
     from fullpipe.conformance.runners import BEDS
 
+    suite, like = (table.keys.get(key, default) for key, default in (("suite", "bbr3"), ("like", "any")))
+    if suite not in suites.CHOSEN:
+        known = list(suites.CHOSEN)
+        raise mistake(f"{table.where}.suite", suite, f"one of {', '.join(known)}", "choose one of these")
     given = table.keys.get("conform")
     field = f"{table.where}.conform"
     names = [given] if isinstance(given, str) else given
@@ -195,9 +217,11 @@ def _conform(table: _Table, world: str, judgement: Judgement, parts: dict[str, A
     if world not in BEDS:
         raise mistake(table.at("worlds"), world, f"one of {', '.join(BEDS)}", "choose one of these")
     try:
-        chosen = catalogue.chosen(None if names == ["all"] else names)
+        chosen = suites.CHOSEN[suite](None if names == ["all"] else names)
+        suites.check_like(suite, like)
     except ScenarioError as error:
-        raise renamed(error, {"case": field}) from None
+        raise renamed(error, {"case": field, "like": f"{table.where}.like"}) from None
+    more = suites.options(suite, like)
     for one in chosen:
         title = parts["name"] if isinstance(given, str) and given != "all" else f"{parts['name']}/{one.name}"
         yield Case(
@@ -207,7 +231,9 @@ def _conform(table: _Table, world: str, judgement: Judgement, parts: dict[str, A
             judgement=judgement,
             setting=setting_of({"conform": one.name, "criteria": [one.bounds for one in one.criteria]}),
             conform=one.name,
-            command=f"fullpipe conform {parts['subject']} --case {one.name} --world {world}",
+            suite=suite,
+            like=like,
+            command=f"fullpipe conform {parts['subject']} --case {one.name}{more} --world {world}",
         )
 
 

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from fullpipe.conformance.loss.case import traits
 from fullpipe.errors import mistake
 from fullpipe.runs.worlds import quic_program, registry
 from fullpipe.runs.worlds.world import refusal
@@ -46,6 +47,11 @@ _LAWS = ("law.run", "law.losses", "law.timeout")
 _SEEN = ("clean-path", "tail-loss")
 # Of BBR's phases; whoever fails one by design fails it in the baseline, too.
 _PHASES = ("startup-plateau", "drain-inflight", "up-loss", "probe-rtt")
+# Of loss-based control, by what the subject is.
+_LOSS: Mapping[str, Sequence[str]] = {
+    "cubic": ("decrease-cubic", "cubic-k", "minimum-window", "outage-threshold-cubic"),
+    "reno": ("decrease-reno", "one-packet-a-round", "minimum-window", "outage-threshold-reno"),
+}
 _HEAD = """\
 # What `fullpipe gate` runs. docs/how-to/gate.md explains every key.
 #
@@ -110,6 +116,10 @@ def text_of(names: Sequence[str]) -> str:
         if name.startswith("bbr"):
             keys = {"name": f"{prefix}phases", "kind": "conform", **subject, "conform": list(_PHASES)}
             parts.append(_case("BBR's phases. Verdicts and values stay as they are.", keys))
+        for what in traits(name, "any", own=False) & _LOSS.keys():
+            keys = {"name": f"{prefix}loss", "kind": "conform", **subject, "suite": "loss"}
+            about = "By the RFCs; `fullpipe conform --suite loss --list` has all."
+            parts.append(_case(about, {**keys, "conform": list(_LOSS[what])}))
     return "\n".join(parts)
 
 

@@ -18,6 +18,7 @@ from fullpipe.cli.options import (
     watching,
 )
 from fullpipe.cli.other_results import GATE, refuse_others
+from fullpipe.errors import mistake, unusable
 from fullpipe.text import counted, shown
 
 if TYPE_CHECKING:
@@ -120,7 +121,6 @@ def init(
     Each case compares whole records, with three seeds.
     """
     from fullpipe import files
-    from fullpipe.errors import mistake
     from fullpipe.gate import template
 
     out = out or FILE
@@ -225,17 +225,80 @@ def check(
 
 @app.command()
 def diff(
-    before: Annotated[Path, typer.Argument(metavar="BEFORE", help="A baseline.", parser=path)],
-    after: Annotated[Path, typer.Argument(metavar="AFTER", help="Another one.", parser=path)],
+    before: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="BEFORE",
+            help="A baseline. With --against, the gate file.",
+            show_default=False,
+            parser=path,
+        ),
+    ] = None,
+    after: Annotated[
+        Path | None, typer.Argument(metavar="AFTER", help="Another one.", show_default=False, parser=path)
+    ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            metavar="git:REV",
+            help="Instead of two baselines: build this revision of the repository and what is in its folder "
+            "now, run the cases with both, and compare.",
+            show_default="none",
+        ),
+    ] = None,
+    only: Only = None,
     form: Format = "text",
+    cache: Cache = None,
+    no_cache: NoCache = False,
+    jobs: Jobs = None,
+    code: Code = False,
+    allow_programs: Programs = False,
 ) -> None:
-    """Compare two baselines without a run. Exit code 1: they differ."""
+    """Compare two baselines without a run, or the code here with a revision of it.
+
+    Exit code 1: they differ. --against needs a [build] in the gate file, and --allow-programs to run its
+    command; or controllers in Python files, and --code.
+    """
     from fullpipe.gate import checking
+    from fullpipe.gate.options import ignore
 
     _check_format(form)
-    answer = checking.diff(before, after)
+    if against is not None:
+        if after is not None:
+            raise unusable("--against", "takes a gate file, and no second baseline", "leave AFTER out")
+        options = _options(cache, jobs, ignore, stored=not no_cache)
+        answer = _against(against, before or FILE, only, options, code=code, programs=allow_programs)
+    elif before is None or after is None:
+        raise typer.BadParameter("name two baselines, or give --against git:REV", param_hint="BEFORE")
+    else:
+        answer = checking.diff(before, after)
     _answered(answer, form)
     raise typer.Exit(answer.code)
+
+
+def _against(
+    against: str, path: Path, only: str | None, options: "Options", *, code: bool, programs: bool
+) -> "Answer":
+    """The answer of the code here, compared with a revision of it."""
+    from dataclasses import replace
+
+    from fullpipe.gate import checking, document, revisions, run
+    from fullpipe.gate.scenarios import Consent
+
+    gate = document.load(path, Consent(code, programs))
+    if gate.build is not None and not programs:
+        fix = "read it, and give the option --allow-programs"
+        raise mistake("build.command", gate.build.command, f"consent to run it: {path} chose it", fix)
+    cases = run.chosen(gate, only)
+    words = [] if only is None else ["--only", only]
+    words += ["--cache", str(options.store.absolute())] if options.store is not None else ["--no-cache"]
+    words += [] if options.jobs is None else ["--jobs", str(options.jobs)]
+    words += [name for name, given in (("--code", code), ("--allow-programs", programs)) if given]
+    with revisions.recorded(against, gate, words) as recorded:
+        os.environ |= revisions.built(gate.build, path.absolute().parent, "the code here")
+        with watching() as watch:
+            answer = checking.check(cases, recorded.baseline, replace(options, watch=watch.show), only=only)
+        return replace(answer, baseline=recorded.title)
 
 
 def _cases(
@@ -269,8 +332,6 @@ def _options(cache: Path | None, jobs: int | None, watch: object, *, stored: boo
 
 
 def _check_format(form: str) -> None:
-    from fullpipe.errors import mistake
-
     if form not in FORMATS:
         raise mistake("form", form, f"one of {', '.join(FORMATS)}", "name one of these")
 

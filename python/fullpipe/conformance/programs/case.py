@@ -8,10 +8,15 @@ from fullpipe.conformance.case import Case
 from fullpipe.conformance.programs import competitor
 
 # What a program's congestion control is like: the cases of its kind are judged besides those for any.
-Like: TypeAlias = Literal["bbr3", "cubic", "any"]
+Like: TypeAlias = Literal["bbr3", "cubic", "reno", "any"]
 LIKES: tuple[str, ...] = get_args(Like)
 # What each is in words.
-OF_LIKE: Mapping[str, str] = {"bbr3": "BBRv3", "cubic": "CUBIC (RFC 9438)", "any": "any congestion control"}
+OF_LIKE: Mapping[str, str] = {
+    "bbr3": "BBRv3",
+    "cubic": "CUBIC (RFC 9438)",
+    "reno": "Reno (RFC 5681)",
+    "any": "any congestion control",
+}
 # The data has to flow by then: connections are set up before, and no case but that of the start measures
 # earlier.
 BEGINS_BY_S = 3.0

@@ -69,10 +69,10 @@ def conform_program(
 
     `client` and `server` are command lines; `{server}` in them is the server's address, `{port}` a port of
     the flow's own. `sender` says which of them sends the data. It has to send for as long as the longest case
-    lasts, 30 s. `like` is what its congestion control is: `"bbr3"`, `"cubic"` or `"any"`; it decides which
-    cases apply. `at_once` is how many runs share the machine, by default one. The machine has to be idle:
-    a program that waits for a core sends late, which nothing marks. `result.program["load_a_core"]` is the
-    load average of a core before the first run.
+    lasts, 30 s. `like` is what its congestion control is: `"bbr3"`, `"cubic"`, `"reno"` or `"any"`; it
+    decides which cases apply. `at_once` is how many runs share the machine, by default one. The machine has
+    to be idle: a program that waits for a core sends late, which nothing marks.
+    `result.program["load_a_core"]` is the load average of a core before the first run.
 
     Raises `ScenarioError` for an argument that cannot be used, and `WorldError` if the kernel world or the
     program fails in the first run. What fails later leaves the case without a verdict.
