@@ -7,13 +7,12 @@ same inputs and tools give the same bytes anywhere. The tools are Debian's and U
 
     apt install clang-22 llvm-22 rustc-web cargo-web libstd-rust-web-dev-bpf
 
-Nobody needs them who only uses the objects, which are part of the repository and of the package. `objects.json` beside them
-lists digests, and where in the object each parameter is.
+Nobody needs them who only uses the objects, which are part of the repository and of the package. `src/table.rs` lists them, and
+where in each object each parameter is.
 """
 
 import argparse
 import hashlib
-import json
 import os
 import re
 import subprocess
@@ -100,9 +99,33 @@ def build(name: str, into: Path) -> bytes:
         LLVM / "opt", "-passes=internalize,default<O1>", f"-internalize-public-api-list={','.join(kept)}",
         *INLINE, linked, "-o", optimised,
     )  # fmt: skip
-    run(LLVM / "llc", "-march=bpf", f"-mcpu={CPU}", "-filetype=obj", optimised, "-o", object_file)
+    # Where code ends with no return, as behind a panic, there is nothing: the trap is a function of newer kernels.
+    trap = "-bpf-disable-trap-unreachable"
+    run(LLVM / "llc", "-march=bpf", f"-mcpu={CPU}", trap, "-filetype=obj", optimised, "-o", object_file)
     run(LLVM / "llvm-strip", "-g", object_file)
     return object_file.read_bytes()
+
+
+def layout(name: str) -> str:
+    """The line of the table with the parameters of a controller: this compiler's layout of them, which is the object's."""
+    with tempfile.TemporaryDirectory() as folder:
+        into = Path(folder)
+        host = re.search(r"^host: (.*)$", run(RUSTC, "-vV"), re.M)
+        assert host is not None
+        cargo(into, name, host[1], "--example", "layout")
+        return run(into / host[1] / "release" / "examples" / "layout", CONTROLLERS[name]).strip()
+
+
+def table(into: Path) -> str:
+    """The source of `src/table.rs`."""
+    lines = ["// Made by build.py: see there.", "", "#[rustfmt::skip]", "pub(super) const OBJECTS: &[Object] = &["]
+    for name, controller in CONTROLLERS.items():
+        digest = hashlib.sha256((into / f"{name}.o").read_bytes()).hexdigest()
+        lines += [
+            f'    Object {{ controller: "{controller}", sha256: "{digest}",',
+            f'        bytes: include_bytes!("../objects/{name}.o"), {layout(name)} }},',
+        ]
+    return "\n".join([*lines, "];", ""])
 
 
 def main() -> int:
@@ -119,6 +142,8 @@ def main() -> int:
             made = build(name, Path(folder))
         (arguments.into / f"{name}.o").write_bytes(made)
         print(f"{name}: {len(made)} bytes, sha256 {hashlib.sha256(made).hexdigest()}")
+    if not arguments.only and arguments.into == HERE / "objects":
+        (HERE / "src" / "table.rs").write_text(table(arguments.into), encoding="utf-8")
     return 0
 
 

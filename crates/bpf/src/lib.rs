@@ -14,8 +14,8 @@
 #![cfg_attr(target_arch = "bpf", no_std)]
 
 use fullpipe_cc::{
-    Ack, CaState, CeMarks, Config, Connection, Controller, Lost, RateSample, StateChange, TransmitStart, Trigger,
-    Undo,
+    Ack, CaState, CeMarks, Config, Connection, Controller, Lost, RateSample, StateChange, TransmitStart,
+    Trigger, Undo,
 };
 use fullpipe_units::{Duration, Rate, Time};
 
@@ -27,7 +27,10 @@ pub mod objects;
 /// Counts are in segments, as Linux counts. A member that a call does not use holds whatever the last call left.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs, reason = "each member is that of `Connection`, `Ack` and so on, or of Linux's `tcp_sock`")]
+#[allow(
+    missing_docs,
+    reason = "each member is that of `Connection`, `Ack` and so on, or of Linux's `tcp_sock`"
+)]
 pub struct Event {
     pub now_us: u64,
     pub delivered_us: u64,

@@ -23,7 +23,7 @@ use fullpipe_kernel::KernelError;
 use fullpipe_record::{Run, WorldName, frames, parquet, table::Table};
 use fullpipe_replay::Ops;
 use fullpipe_scenario::document::Document;
-use fullpipe_scenario::{Format, Resolved, Spec};
+use fullpipe_scenario::{ControllerChoice, Format, Resolved, Spec};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -347,6 +347,43 @@ fn scenario_notes(py: Python<'_>, document: &str, specs_json: Vec<String>) -> Py
     Ok(fullpipe_scenario::resolve::notes(&document, &specs))
 }
 
+/// Runs a spec whose flows have one controller of ours over Linux TCP, and repeats each of its calls: what came of it, as JSON.
+/// Only in a fresh single-threaded process of its own, as root.
+#[pyfunction]
+fn kernel_prove(py: Python<'_>, spec_json: &str, seed: u64) -> PyResult<String> {
+    fullpipe_emu::die_with_parent();
+    let spec = read_spec(py, spec_json)?;
+    let proof = py.detach(|| fullpipe_kernel::congestion::prove(&spec, seed));
+    proof.map(|(_, proof)| proof.to_json()).map_err(|error| world_error(py, &error))
+}
+
+/// Registers a controller of ours with this kernel, to stay: what it is, as JSON.
+#[pyfunction]
+fn kernel_load(py: Python<'_>, controller: &str, name: &str, as_default: bool) -> PyResult<String> {
+    let choice = ControllerChoice::parse(controller).map_err(|error| scenario_error(py, &error))?;
+    let loaded = py.detach(|| fullpipe_kernel::congestion::load(&choice, name, as_default));
+    loaded.map_err(|error| world_error(py, &error))
+}
+
+/// Removes what `kernel_load` registered: JSON with the connections that still have it, and the default that was put back.
+#[pyfunction]
+fn kernel_unload(py: Python<'_>, name: &str) -> PyResult<String> {
+    py.detach(|| fullpipe_kernel::congestion::unload(name)).map_err(|error| world_error(py, &error))
+}
+
+/// JSON list of what is registered, or of one name: counters, and the model of each connection.
+#[pyfunction]
+#[pyo3(signature = (name=None))]
+fn kernel_status(py: Python<'_>, name: Option<&str>) -> PyResult<String> {
+    py.detach(|| fullpipe_kernel::congestion::status(name)).map_err(|error| world_error(py, &error))
+}
+
+/// The controllers that can be registered with a kernel, as a scenario chooses them.
+#[pyfunction]
+fn kernel_loadable() -> Vec<&'static str> {
+    fullpipe_kernel::congestion::loadable()
+}
+
 /// JSON list of what the kernel world needs: name, ok, found, fix.
 #[pyfunction]
 fn kernel_doctor(py: Python<'_>) -> String {
@@ -413,10 +450,10 @@ fn read_spec(py: Python<'_>, spec_json: &str) -> PyResult<Spec> {
 mod _native {
     #[pymodule_export]
     use super::{
-        Cancel, build, controllers, file_kind, kernel_doctor, kernel_probe, kernel_record, kernel_run,
-        line_of, path_facts, path_options, qdisc_doctor, qdisc_refuses, qdisc_run, queues, read_capture,
-        read_document, read_parquet, replay, resolve, resolve_file, scenario_notes, schema, shell, simulate,
-        version,
+        Cancel, build, controllers, file_kind, kernel_doctor, kernel_load, kernel_loadable, kernel_probe,
+        kernel_prove, kernel_record, kernel_run, kernel_status, kernel_unload, line_of, path_facts,
+        path_options, qdisc_doctor, qdisc_refuses, qdisc_run, queues, read_capture, read_document,
+        read_parquet, replay, resolve, resolve_file, scenario_notes, schema, shell, simulate, version,
     };
     #[pymodule_export]
     use crate::controller::{
