@@ -106,24 +106,26 @@ def build(name: str, into: Path) -> bytes:
     return object_file.read_bytes()
 
 
-def layout(name: str) -> str:
-    """The line of the table with the parameters of a controller: this compiler's layout of them, which is the object's."""
+def layouts() -> dict[str, str]:
+    """For each controller the part of the table with its parameters: this compiler's layout of them, which is the object's."""
+    host = re.search(r"^host: (.*)$", run(RUSTC, "-vV"), re.M)
+    assert host is not None
     with tempfile.TemporaryDirectory() as folder:
         into = Path(folder)
-        host = re.search(r"^host: (.*)$", run(RUSTC, "-vV"), re.M)
-        assert host is not None
-        cargo(into, name, host[1], "--example", "layout")
-        return run(into / host[1] / "release" / "examples" / "layout", CONTROLLERS[name]).strip()
+        cargo(into, "bbr3", host[1], "--example", "layout", "--", "-C", "lto=off", "-C", "opt-level=0")
+        program = into / host[1] / "release" / "examples" / "layout"
+        return {name: run(program, controller).strip() for name, controller in CONTROLLERS.items()}
 
 
 def table(into: Path) -> str:
     """The source of `src/table.rs`."""
+    parameters = layouts()
     lines = ["// Made by build.py: see there.", "", "#[rustfmt::skip]", "pub(super) const OBJECTS: &[Object] = &["]
     for name, controller in CONTROLLERS.items():
         digest = hashlib.sha256((into / f"{name}.o").read_bytes()).hexdigest()
         lines += [
             f'    Object {{ controller: "{controller}", sha256: "{digest}",',
-            f'        bytes: include_bytes!("../objects/{name}.o"), {layout(name)} }},',
+            f'        bytes: include_bytes!("../objects/{name}.o"), {parameters[name]} }},',
         ]
     return "\n".join([*lines, "];", ""])
 

@@ -91,9 +91,13 @@ CALL(mss)
 
 VERIFIED_ALONE int call_init(struct controller *c)
 {
+	const void *params = (const void *)options.params;
+
 	if (!c)
 		return 0;
-	fullpipe_init(c->state, (const void *)options.params, &c->event, &c->outcome);
+	// They are not the zeros that the compiler sees here.
+	asm volatile("" : "+r"(params));
+	fullpipe_init(c->state, params, &c->event, &c->outcome);
 	return no_panic();
 }
 

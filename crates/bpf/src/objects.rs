@@ -62,7 +62,12 @@ impl Object {
     /// # Panics
     /// When the name is longer than [`MOST_NAME_BYTES`], or the parameters are another controller's.
     pub fn file(&self, name: &str, params: &Params, options: Options) -> Vec<u8> {
-        with(self.bytes, name, options, params.needs_pacing(), &self.image_of(params))
+        self.file_of(self.bytes, name, params, options)
+    }
+
+    /// The same with the bytes of another object of the same controller, as a test has.
+    pub fn file_of(&self, bytes: &[u8], name: &str, params: &Params, options: Options) -> Vec<u8> {
+        with(bytes, name, options, params.needs_pacing(), &self.image_of(params))
     }
 
     /// The image of `params` as the object's compiler has it.
@@ -86,7 +91,7 @@ impl Object {
 ///
 /// # Panics
 /// When it has no such places.
-pub fn with(object: &[u8], name: &str, options: Options, paced: bool, params: &[u8]) -> Vec<u8> {
+fn with(object: &[u8], name: &str, options: Options, paced: bool, params: &[u8]) -> Vec<u8> {
     assert!(name.len() <= MOST_NAME_BYTES && name.is_ascii(), "{name:?} is no name of a congestion control");
     let mut made = object.to_vec();
     let at = only(&made, NAME);

@@ -25,6 +25,8 @@ pub use pins::{load, unload};
 pub use prove::{Proof, prove};
 pub use status::status;
 
+#[cfg(test)]
+mod faults;
 mod pins;
 mod prove;
 mod status;

@@ -65,7 +65,7 @@ use recorded::recorded_name;
 mod build;
 #[cfg(test)]
 #[path = "../examples/common/mod.rs"]
-mod common;
+pub(crate) mod common;
 mod drain;
 mod path;
 mod record;
