@@ -1,10 +1,10 @@
-"""A soak of our controllers in this kernel: connections of mixed sizes, loads and unloads under traffic, two at once.
+"""A soak of our controllers in this kernel: mixed connections, loads and unloads under traffic, two at once.
 
     python bench/kernel_soak.py [--connections 10000] [--loads 1000]
 
-Needs root and what `fullpipe kernel load` needs. It works in a network namespace of its own whose loopback device loses,
-delays and reorders nothing; settings of TCP (SACK, time stamps, segment size) change between rounds. Prints figures and
-exits with 1 if a connection failed or hung, or if something is left: a registration, a program, a map, a line in dmesg.
+Needs root, bpftool and what `fullpipe kernel load` needs. It works over the loopback device of a network
+namespace of its own; settings of TCP (SACK, time stamps, ECN, segment size) change between rounds. Prints figures
+and exits with 1 if a connection failed or hung, or if something is left: a program, a map, a line in dmesg.
 """
 
 import argparse
@@ -60,7 +60,9 @@ class Peer:
 
     def __init__(self, family: socket.AddressFamily) -> None:
         self.listening = socket.create_server(
-            {socket.AF_INET: ("127.0.0.1", 0), socket.AF_INET6: ("::1", 0)}[family], family=family, backlog=1024
+            {socket.AF_INET: ("127.0.0.1", 0), socket.AF_INET6: ("::1", 0)}[family],
+            family=family,
+            backlog=1024,
         )
         self.address = self.listening.getsockname()
         self.bytes = 0
@@ -123,6 +125,7 @@ class Soak:
                 self.failures.append(f"{number}: {error}")
 
     def count(self, what: str) -> None:
+        """Counts one."""
         with self.lock:
             self.counts[what] += 1
 
@@ -164,7 +167,13 @@ def run(connections: int, loads: int) -> dict[str, object]:
             thread.join()
     fallen = Counter[str]()
     for one in json.loads(_native.kernel_status()):
-        fallen.update({cause: count for cause, count in one["counters"].items() if cause.startswith("fallen_") and count})
+        fallen.update(
+            {
+                cause: count
+                for cause, count in one["counters"].items()
+                if cause.startswith("fallen_") and count
+            }
+        )
         _native.kernel_unload(one["name"])
     left = settled(before[0], before[1])
     return {

@@ -1,4 +1,4 @@
-"""Our controllers as congestion controls of this kernel: loaded, used, looked at and removed; objects that can be built again."""
+"""Our controllers as congestion controls of this kernel: loaded, used and removed; objects built again."""
 
 import hashlib
 import importlib.util
@@ -166,7 +166,9 @@ def test_the_program_in_the_kernel_decides_as_the_controller_does(loadable: None
     path = ("--rate", "20 Mbit/s", "--rtt", "20 ms", "--buffer", "0.5 bdp", "--loss", "0.5 %")
     done = command("kernel", "prove", controller, *path, "--duration", "3 s", "--json")
     found = json.loads(done.stdout)
-    assert done.returncode == 0 and found["different"] == found["lost"] == found["orphans"] == 0, found["first"]
+    assert done.returncode == 0 and found["different"] == found["lost"] == found["orphans"] == 0, found[
+        "first"
+    ]
     assert found["calls"] > 1000 and found["kinds"]["lost"] > 0 and found["kinds"]["state"] > 0
     assert 0 < max(found["verified"].values()) <= MOST_VERIFIED
 
@@ -240,4 +242,6 @@ def test_the_same_sources_give_the_same_objects_anywhere(tmp_path: Path) -> None
     elsewhere = tmp_path / "crates" / "bpf" / "build.py"
     subprocess.run([sys.executable, elsewhere, "--into", tmp_path / "made"], check=True)
     for made in sorted((tmp_path / "made").iterdir()):
-        assert made.read_bytes() == (REPOSITORY / "crates" / "bpf" / "objects" / made.name).read_bytes(), made.name
+        assert made.read_bytes() == (REPOSITORY / "crates" / "bpf" / "objects" / made.name).read_bytes(), (
+            made.name
+        )

@@ -2,13 +2,13 @@
 
     python crates/bpf/build.py [--only NAME] [--into FOLDER]
 
-Each object is made of a controller in Rust and the shim in C, as one module of LLVM's intermediate code, so that the
-same inputs and tools give the same bytes anywhere. The tools are Debian's and Ubuntu's, whose versions of LLVM are the same:
+Each object is made of a controller in Rust and the shim in C, as one module of LLVM's intermediate code. The
+same sources and tools give the same bytes anywhere. The tools are Debian's, all with the same LLVM:
 
     apt install clang-22 llvm-22 rustc-web cargo-web libstd-rust-web-dev-bpf
 
-Nobody needs them who only uses the objects, which are part of the repository and of the package. `src/table.rs` lists them, and
-where in each object each parameter is.
+Nobody needs them who only uses the objects, which are part of the repository and of the package.
+`src/table.rs` lists them, and where in each object each parameter is.
 """
 
 import argparse
@@ -33,12 +33,15 @@ CONTROLLERS = {
 # The one with faults to inject, for the tests.
 FAULTS = "faults"
 CPU = "v3"
-# So that no function of Rust's remains: they have no description of their types, and libbpf refuses an object in which
-# some functions have one.
-INLINE = [f"-{name}-threshold=1000000" for name in ("inline", "inlinehint", "inlinecold", "inline-cold-callsite")]
+# So that no function of Rust's remains: they have no description of their types, and libbpf refuses an object
+# in which some functions have one.
+INLINE = [
+    f"-{name}-threshold=1000000" for name in ("inline", "inlinehint", "inlinecold", "inline-cold-callsite")
+]
 # What the outside refers to.
 KEPT = (
-    "LICENSE options flows counters about calls times faults congestion list_flows call_\\w+ find_\\w+ go_to_\\w+ on_\\w+"
+    "LICENSE options flows counters about calls times faults congestion list_flows"
+    " call_\\w+ find_\\w+ go_to_\\w+ on_\\w+"
 )
 
 
@@ -54,7 +57,11 @@ def run(*command: str | Path, **environment: str) -> str:
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("CARGO", "RUST"))}
     kept = {name: os.environ[name] for name in ("CARGO_HOME",) if name in os.environ}
     done = subprocess.run(
-        [str(part) for part in command], env={**clean, **kept, **environment}, capture_output=True, text=True, cwd=HERE
+        [str(part) for part in command],
+        env={**clean, **kept, **environment},
+        capture_output=True,
+        text=True,
+        cwd=HERE,
     )
     if done.returncode:
         sys.exit(f"{' '.join(map(str, command))}\n{done.stderr}")
@@ -68,8 +75,9 @@ def cargo(folder: Path, feature: str, target: str, *more: str) -> None:
     if target.startswith("bpf"):
         flags += f" -C target-cpu={CPU} -Z function-sections=no"
     run(
-        CARGO, "rustc", "--quiet", "--release", "--locked", "--offline", "--manifest-path", HERE / "program" / "Cargo.toml",
-        "--target", target, "--target-dir", folder, "--features", feature, *more,
+        CARGO, "rustc", "--quiet", "--release", "--locked", "--offline",
+        "--manifest-path", HERE / "program" / "Cargo.toml", "--target", target, "--target-dir", folder,
+        "--features", feature, *more,
         RUSTC=str(RUSTC), RUSTC_BOOTSTRAP="1", RUSTFLAGS=flags,
     )  # fmt: skip
 
@@ -79,18 +87,23 @@ def build(name: str, into: Path) -> bytes:
     feature = "bbr3" if name == FAULTS else name
     cargo(into, feature, "bpfel-unknown-none", "--lib", "--", "--emit=obj")
     (rust,) = (into / "bpfel-unknown-none" / "release" / "deps").glob("program-*.o")
-    shim, linked, optimised, object_file = (into / part for part in ("shim.bc", "linked.bc", "optimised.bc", "done.o"))
+    shim, linked, optimised, object_file = (
+        into / part for part in ("shim.bc", "linked.bc", "optimised.bc", "done.o")
+    )
     defined = ["-DFAULTS", "-DSTUCK_US=1000000"] if name == FAULTS else []
     run(
         LLVM / "clang", "-O2", "-g", "-target", "bpf", f"-mcpu={CPU}", "-emit-llvm", "-Wall", "-Werror",
-        "-Wno-unused-function", "-fdebug-compilation-dir=.", *defined, "-c", "shim/congestion.bpf.c", "-o", shim,
+        "-Wno-unused-function", "-fdebug-compilation-dir=.", *defined,
+        "-c", "shim/congestion.bpf.c", "-o", shim,
     )  # fmt: skip
     # Panics are never inlined, and what the compiler's own library has is for another processor's name.
     code = into / "rust.ll"
     run(LLVM / "llvm-dis", rust, "-o", code)
     text = code.read_text(encoding="utf-8")
     attributes = re.compile(r"^attributes #.*$", re.M)
-    text = attributes.sub(lambda line: line[0].replace("noinline", "alwaysinline").replace('"generic"', f'"{CPU}"'), text)
+    text = attributes.sub(
+        lambda line: line[0].replace("noinline", "alwaysinline").replace('"generic"', f'"{CPU}"'), text
+    )
     code.write_text(text, encoding="utf-8")
     run(LLVM / "llvm-link", shim, code, "-o", linked)
     symbols = {line.split()[-1] for line in run(LLVM / "llvm-nm", "--defined-only", shim).splitlines()}
@@ -99,7 +112,7 @@ def build(name: str, into: Path) -> bytes:
         LLVM / "opt", "-passes=internalize,default<O1>", f"-internalize-public-api-list={','.join(kept)}",
         *INLINE, linked, "-o", optimised,
     )  # fmt: skip
-    # Where code ends with no return, as behind a panic, there is nothing: the trap is a function of newer kernels.
+    # Nothing where code ends without a return, as behind a panic: the trap is a function of newer kernels.
     trap = "-bpf-disable-trap-unreachable"
     run(LLVM / "llc", "-march=bpf", f"-mcpu={CPU}", trap, "-filetype=obj", optimised, "-o", object_file)
     run(LLVM / "llvm-strip", "-g", object_file)
@@ -107,7 +120,7 @@ def build(name: str, into: Path) -> bytes:
 
 
 def layouts() -> dict[str, str]:
-    """For each controller the part of the table with its parameters: this compiler's layout of them, which is the object's."""
+    """Of each controller, where this compiler puts its parameters, for the table."""
     host = re.search(r"^host: (.*)$", run(RUSTC, "-vV"), re.M)
     assert host is not None
     with tempfile.TemporaryDirectory() as folder:
@@ -120,7 +133,12 @@ def layouts() -> dict[str, str]:
 def table(into: Path) -> str:
     """The source of `src/table.rs`."""
     parameters = layouts()
-    lines = ["// Made by build.py: see there.", "", "#[rustfmt::skip]", "pub(super) const OBJECTS: &[Object] = &["]
+    lines = [
+        "// Made by build.py: see there.",
+        "",
+        "#[rustfmt::skip]",
+        "pub(super) const OBJECTS: &[Object] = &[",
+    ]
     for name, controller in CONTROLLERS.items():
         digest = hashlib.sha256((into / f"{name}.o").read_bytes()).hexdigest()
         lines += [

@@ -22,7 +22,9 @@ from fullpipe.cli.options import (
 from fullpipe.cli.options import path as path_of
 from fullpipe.cli.other_results import CHECK, refuse_others
 
-app = typer.Typer(no_args_is_help=True, help="Load our controllers into this kernel; record and check its TCP.")
+app = typer.Typer(
+    no_args_is_help=True, help="Load our controllers into this kernel; record and check its TCP."
+)
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""`fullpipe kernel load`, `unload`, `status` and `prove`: our controllers as congestion controls of this kernel."""
+"""`fullpipe kernel load`, `unload`, `status` and `prove`: our controllers in this kernel."""
 
 import json
 import sys
@@ -44,8 +44,8 @@ def load(
 ) -> None:
     """Register a controller with this kernel, so that every program can use it.
 
-    Needs root, Linux 6.10 or newer with BTF, and libbpf; no compiler. Nothing has to keep running. It stays until
-    `fullpipe kernel unload` or the next boot. docs/how-to/bbr3-on-your-kernel.md has what was proven.
+    Needs root, Linux 6.10 or newer with BTF, and libbpf; no compiler. Nothing has to keep running. It stays
+    until `fullpipe kernel unload` or the next boot. docs/how-to/bbr3-on-your-kernel.md has what was proven.
     """
     chosen = controller if profile is None else f"{controller}:profile={profile}"
     called = name or default_name(chosen)
@@ -57,19 +57,24 @@ def load(
         return
     print(f"{loaded['controller']} is loaded as {called} (object {loaded['sha256'][:12]}).")
     if as_default:
-        print(f"New connections use it. `fullpipe kernel unload {called}` restores {loaded['default_before']}.")
+        print(
+            f"New connections use it. `fullpipe kernel unload {called}` restores {loaded['default_before']}."
+        )
     else:
-        print(f"Use it: iperf3 -C {called}, setsockopt(TCP_CONGESTION), or --default for all new connections.")
+        print(
+            f"Use it: iperf3 -C {called}, setsockopt(TCP_CONGESTION), or --default for all new connections."
+        )
     if persist:
         print(f"At boot: systemctl enable {Path(loaded['unit']).stem}")
 
 
 def unload(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name in the kernel.")], as_json: AsJson = False
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name in the kernel.")],
+    as_json: AsJson = False,
 ) -> None:
     """Remove a congestion control that `load` registered.
 
-    New connections cannot choose it any more. Those that have it keep it; the kernel frees it when the last one ends.
+    New connections cannot choose it any more. Those that have it keep it until they end.
     """
     removed = json.loads(_native.kernel_unload(name))
     unit = _unit(name)
@@ -90,7 +95,7 @@ def status(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """What is loaded: connections with their models, and how many fell back to the kernel's Reno, by cause."""
+    """What is loaded: connections with their models, and how many fell back to the kernel's Reno."""
     found = json.loads(_native.kernel_status(name))
     if as_json:
         print(json.dumps(found))
@@ -116,8 +121,9 @@ def described(one: dict[str, Any]) -> list[str]:
     for flow in one["connections"]:
         state = flow["phase"] if flow["trusted"] else "fell back"
         lines.append(
-            f"  :{flow['port']} to :{flow['to_port']}  {state}  cwnd {flow['cwnd']}  in flight {flow['in_flight']}  "
-            f"bandwidth {flow['bandwidth_bps'] / 1e6:.1f} Mbit/s  min RTT {flow['min_rtt_us'] / 1e3:.1f} ms"
+            f"  :{flow['port']} to :{flow['to_port']}  {state}  cwnd {flow['cwnd']}  "
+            f"in flight {flow['in_flight']}  bandwidth {flow['bandwidth_bps'] / 1e6:.1f} Mbit/s  "
+            f"min RTT {flow['min_rtt_us'] / 1e3:.1f} ms"
         )
     return lines
 
@@ -131,7 +137,7 @@ def prove(
     seed: Annotated[int, typer.Option(help="Seed of the path's random elements.")] = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Does the program in the kernel decide as the controller here does? Runs flows, and repeats each of their calls.
+    """Does the program in the kernel decide as the controller here does? Runs flows, and repeats each call.
 
     Exit code 1: some call differs, or was not recorded.
     """
