@@ -3,8 +3,9 @@
     python bench/kernel_soak.py [--connections 10000] [--loads 1000]
 
 Needs root, bpftool and what `fullpipe kernel load` needs. It works over the loopback device of a network
-namespace of its own; settings of TCP (SACK, time stamps, ECN, segment size) change between rounds. Prints figures
-and exits with 1 if a connection failed or hung, or if something is left: a program, a map, a line in dmesg.
+namespace of its own; settings of TCP (SACK, time stamps, ECN, segment size) change between rounds. Prints
+figures and exits with 1 if a connection failed or hung, or if something is left: a program, a map, a line in
+dmesg.
 """
 
 import argparse

@@ -20,20 +20,19 @@ const PARAMS_BYTES: usize = 512;
 const _: () = assert!(size_of::<Controller>() <= STATE_BYTES && align_of::<Controller>() <= 8);
 const _: () = assert!(size_of::<Params>() <= PARAMS_BYTES && align_of::<Params>() <= 8);
 
+// The shim's pointers are valid and aligned, and point to different places: as references, which tell the compiler so, they need no
+// copies on the stack, which is small. The loader wrote parameters that user space had checked.
+
 #[unsafe(no_mangle)]
-unsafe extern "C" fn fullpipe_init(
-    controller: *mut MaybeUninit<Controller>,
-    params: *const Params,
-    event: *const Event,
-    outcome: *mut Outcome,
+extern "C" fn fullpipe_init(
+    controller: &mut MaybeUninit<Controller>,
+    params: &Params,
+    event: &Event,
+    outcome: &mut Outcome,
 ) {
-    // SAFETY: the shim's pointers are valid and aligned; the loader wrote parameters that user space had checked.
-    unsafe {
-        let (params, event) = (&*params, &*event);
-        let config = fullpipe_bpf::config(event);
-        (*controller).write(Controller::new(params, &config, &fullpipe_bpf::connection(event)));
-        *outcome = fullpipe_bpf::outcome((*controller).assume_init_ref());
-    }
+    let config = fullpipe_bpf::config(event);
+    let controller = controller.write(Controller::new(params, &config, &fullpipe_bpf::connection(event)));
+    *outcome = fullpipe_bpf::outcome(controller);
 }
 
 /// A function for each call: the shim's functions around them are verified one by one.
@@ -41,13 +40,9 @@ macro_rules! calls {
     ($($name:ident $call:ident,)*) => {
         $(
             #[unsafe(no_mangle)]
-            unsafe extern "C" fn $name(controller: *mut Controller, event: *const Event, outcome: *mut Outcome) {
-                // SAFETY: the shim's pointers are valid and aligned, and it has called `fullpipe_init`.
-                unsafe {
-                    let controller = &mut *controller;
-                    fullpipe_bpf::step(controller, Call::$call, &*event);
-                    *outcome = fullpipe_bpf::outcome(controller);
-                }
+            extern "C" fn $name(controller: &mut Controller, event: &Event, outcome: &mut Outcome) {
+                fullpipe_bpf::step(controller, Call::$call, event);
+                *outcome = fullpipe_bpf::outcome(controller);
             }
         )*
     };
