@@ -68,7 +68,7 @@ def run(*command: str | Path, **environment: str) -> str:
     return done.stdout
 
 
-def cargo(folder: Path, feature: str, target: str, *more: str) -> None:
+def cargo(folder: Path, feature: str, target: str, *more: str, **environment: str) -> None:
     """Compiles the Rust half."""
     repository = HERE.parents[1]
     flags = f"--remap-path-prefix={repository}=/fullpipe --remap-path-prefix={folder}=/build"
@@ -78,7 +78,7 @@ def cargo(folder: Path, feature: str, target: str, *more: str) -> None:
         CARGO, "rustc", "--quiet", "--release", "--locked", "--offline",
         "--manifest-path", HERE / "program" / "Cargo.toml", "--target", target, "--target-dir", folder,
         "--features", feature, *more,
-        RUSTC=str(RUSTC), RUSTC_BOOTSTRAP="1", RUSTFLAGS=flags,
+        RUSTC=str(RUSTC), RUSTC_BOOTSTRAP="1", RUSTFLAGS=flags, **environment,
     )  # fmt: skip
 
 
@@ -125,7 +125,7 @@ def layouts() -> dict[str, str]:
     assert host is not None
     with tempfile.TemporaryDirectory() as folder:
         into = Path(folder)
-        cargo(into, "bbr3", host[1], "--example", "layout", "--", "-C", "lto=off", "-C", "opt-level=0")
+        cargo(into, "bbr3", host[1], "--example", "layout", CARGO_PROFILE_RELEASE_LTO="off")
         program = into / host[1] / "release" / "examples" / "layout"
         return {name: run(program, controller).strip() for name, controller in CONTROLLERS.items()}
 
