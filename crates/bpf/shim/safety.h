@@ -7,7 +7,7 @@
 #define RUNS 0x46505255
 #define FELL 0x4650464c
 
-// A window at its floor for so long, on a path that delivers, without loss and without an RTT that it doubled, is a controller
+// A window at its floor for so long, with more to send, without loss and without an RTT that it doubled, is a controller
 // that is stuck: BBR probes every two to three seconds, and ProbeRTT lasts 0.2 s.
 #define FLOOR_SEGMENTS 4
 #ifndef STUCK_US
@@ -123,7 +123,7 @@ INLINE int is_stuck(struct flow *flow, struct tcp_sock *tp)
 {
 	u64 now = flow->c.event.now_us;
 
-	if (flow->c.outcome.cwnd > FLOOR_SEGMENTS || tp->lost != flow->floor_lost || !(flow->c.event.flags & CWND_LIMITED) ||
+	if (flow->c.outcome.cwnd > FLOOR_SEGMENTS || tp->lost != flow->floor_lost || flow->c.event.app_limited ||
 	    tp->srtt_us >> 3 > 2 * (u64)flow->c.event.min_rtt_us) {
 		flow->floor_us = now;
 		flow->floor_rounds = 0;

@@ -12,7 +12,7 @@ fn main() -> ExitCode {
         eprintln!("usage: kernel_prove CC RATE_MBPS RTT_MS BUFFER_BYTES LOSS DURATION_S [SEED [FLOW_BYTES]]");
         return ExitCode::from(2);
     };
-    match fullpipe_kernel::congestion::prove(&spec, seed) {
+    match fullpipe_kernel::prove(&spec, seed) {
         Ok((run, proof)) => {
             println!("{}", proof.to_json());
             for flow in &run.flows {

@@ -2,7 +2,6 @@
 //!
 //! * [`Ours`]: those that the flows of a run use. They belong to the process: however it ends, they are gone.
 //! * [`load()`], [`unload`], [`status`]: those that stay, in `pins` a folder each of the BPF file system.
-//! * [`prove()`]: runs a scenario and repeats every call in user space, against the same Rust.
 //!
 //! What a program costs and why the kernel may skip one is in [`crate::recorder`].
 
@@ -17,24 +16,22 @@ use fullpipe_scenario::spec::Spec;
 use crate::KernelError;
 use crate::bbr;
 use crate::missing::{self, Missing};
+use crate::sys;
 use crate::sys::bpf::{self, Figures};
 use crate::sys::libbpf::{Library, Object, Refused};
-use crate::sys::{self};
 
 pub use pins::{load, unload};
-pub use prove::{Proof, prove};
 pub use status::status;
 
 #[cfg(test)]
 mod faults;
 mod pins;
-mod prove;
-mod status;
+pub(crate) mod status;
 
 /// The shim's name of the map that registers.
 const OPERATIONS: &CStr = c"congestion";
 /// Bytes of the ring buffer while every call is recorded: at 1 Gbit/s, a second.
-const RING_BYTES: u32 = 64 << 20;
+pub(crate) const RING_BYTES: u32 = 64 << 20;
 
 /// A congestion control in the kernel, under a name. It goes when its descriptors do.
 pub(crate) struct Loaded {
@@ -83,7 +80,7 @@ impl Loaded {
         Ok(Loaded { object, link })
     }
 
-    fn map(&self, name: &CStr) -> Result<RawFd, KernelError> {
+    pub(crate) fn map(&self, name: &CStr) -> Result<RawFd, KernelError> {
         self.object.map_fd(name).map_err(|error| refused(&error, ""))
     }
 
@@ -158,7 +155,7 @@ pub(crate) fn is_ours(choice: &ControllerChoice) -> bool {
 
 /// The controllers of a run that are ours and not the kernel's, loaded.
 pub(crate) struct Ours {
-    loaded: Vec<(Params, String, Loaded)>,
+    pub(crate) loaded: Vec<(Params, String, Loaded)>,
 }
 
 impl Ours {
@@ -191,7 +188,7 @@ impl Ours {
         spec.flows.iter().map(|flow| of(&flow.controller)).collect()
     }
 
-    /// Of each flow of `spec` where its socket's model is, for [`status::model`].
+    /// Of each flow of `spec` where its socket's model is, for [`crate::model`].
     pub(crate) fn models(&self, spec: &Spec) -> Vec<Option<RawFd>> {
         let of = |choice: &ControllerChoice| {
             let params = choice.params()?;
@@ -218,8 +215,6 @@ impl Ours {
         self.loaded.iter().filter_map(of).collect()
     }
 }
-
-pub(crate) use status::{Model, model};
 
 impl Loaded {
     /// What iterates over its connections.

@@ -353,7 +353,7 @@ fn scenario_notes(py: Python<'_>, document: &str, specs_json: Vec<String>) -> Py
 fn kernel_prove(py: Python<'_>, spec_json: &str, seed: u64) -> PyResult<String> {
     fullpipe_emu::die_with_parent();
     let spec = read_spec(py, spec_json)?;
-    let proof = py.detach(|| fullpipe_kernel::congestion::prove(&spec, seed));
+    let proof = py.detach(|| fullpipe_kernel::prove(&spec, seed));
     proof.map(|(_, proof)| proof.to_json()).map_err(|error| world_error(py, &error))
 }
 

@@ -49,7 +49,10 @@ fn faults() {
         assert!(goodput > 10.0, "{name}: Reno has {goodput:.1} of 20 Mbit/s");
         let (unguarded, _) = run(code, false).unwrap();
         println!("{name}: {goodput:.1} Mbit/s guarded, {unguarded:.1} unguarded");
-        assert!(!is_fatal || unguarded < goodput / 2.0, "{name}: the guard is not needed: {unguarded:.1} Mbit/s");
+        assert!(
+            !is_fatal || unguarded < goodput / 2.0,
+            "{name}: the guard is not needed: {unguarded:.1} Mbit/s"
+        );
     }
 }
 

@@ -182,6 +182,10 @@ fn mount() -> Result<(), KernelError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::sender::set_algorithm;
+    use std::io::Write;
+    use std::net::{TcpListener, TcpStream};
+    use std::os::fd::OwnedFd;
 
     #[test]
     fn a_name_is_one_that_a_file_and_a_sysctl_can_have() {
@@ -192,6 +196,44 @@ mod tests {
             let error = check_name(name).unwrap_err();
             assert!(error.to_string().starts_with("--as: "), "{error}");
         }
+    }
+
+    #[test]
+    fn a_connection_keeps_what_is_unloaded_and_no_other_gets_it() {
+        let name = format!("fpt{}", std::process::id());
+        let available = || sysctl("net.ipv4.tcp_available_congestion_control").unwrap().contains(&name);
+        match load(&ControllerChoice::parse("bbr1:probe_gain=1.1").unwrap(), &name, false) {
+            Ok(about) => assert!(about.contains("bbr1:probe_gain=1.1")),
+            Err(error) => return println!("skipped: {error}"),
+        }
+        assert!(available());
+        let again = load(&ControllerChoice::parse("bbr3").unwrap(), &name, false).unwrap_err();
+        assert!(again.to_string().contains("already"), "{again}");
+        for place in ["127.0.0.1:0", "[::1]:0"] {
+            let listener = TcpListener::bind(place).unwrap();
+            let socket = OwnedFd::from(TcpStream::connect(listener.local_addr().unwrap()).unwrap());
+            set_algorithm(&socket, &name).unwrap();
+            let mut ours = TcpStream::from(socket);
+            let (mut other, _) = listener.accept().unwrap();
+            let reading = std::thread::spawn(move || io::copy(&mut other, &mut io::sink()).unwrap());
+            ours.write_all(&vec![0; 1 << 23]).unwrap();
+            let found = status::of(&name).unwrap();
+            let port = ours.local_addr().unwrap().port();
+            let flows = found["connections"].as_array().unwrap();
+            let flow = flows.iter().find(|flow| flow["port"] == port).unwrap();
+            assert!(flow["trusted"] == true && flow["bandwidth_bps"].as_u64() > Some(0), "{found}");
+            assert_eq!(found["counters"]["fallen_storage"], 0);
+            if place.starts_with('[') {
+                assert!(unload(&name).unwrap().contains("\"connections\":"));
+                assert!(!available());
+                ours.write_all(&vec![0; 1 << 20]).unwrap();
+                let late = sys::socket(libc::SOCK_STREAM).unwrap();
+                assert_eq!(set_algorithm(&late, &name).unwrap_err().raw_os_error(), Some(libc::ENOENT));
+            }
+            drop(ours);
+            assert!(reading.join().unwrap() >= 1 << 23);
+        }
+        assert!(matches!(status::status(Some(&name)), Err(KernelError::NothingLoaded { .. })));
     }
 
     #[test]

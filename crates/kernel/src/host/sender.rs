@@ -14,7 +14,7 @@ use fullpipe_units::{Bytes, Duration, Time};
 
 use super::{Progress, failed, metrics, port};
 use crate::KernelError;
-use crate::congestion::{self, Model};
+use crate::model::{Model, model};
 use crate::sys::{self, Epoll};
 use crate::tcp_info::{BbrInfo, TcpInfo};
 
@@ -390,8 +390,8 @@ impl Flow<'_> {
         if !info.is_connected() {
             return;
         }
-        let model = match self.models {
-            Some(models) => congestion::model(models, socket.as_raw_fd()),
+        let believed = match self.models {
+            Some(models) => model(models, socket.as_raw_fd()),
             None if self.is_bbr => BbrInfo::of(socket).ok().flatten().map(|bbr| Model {
                 phase: bbr.phase(),
                 bandwidth_bps: Some(bbr.bandwidth.saturating_mul(8)),
@@ -409,10 +409,10 @@ impl Flow<'_> {
             srtt_ns: micros(info.rtt_us),
             min_rtt_ns: micros(info.min_rtt_us),
             delivery_bps: bits(info.delivery_rate),
-            bandwidth_bps: model.and_then(|model| model.bandwidth_bps),
+            bandwidth_bps: believed.and_then(|model| model.bandwidth_bps),
             delivered_bytes: self.progress.bytes(),
             retransmits: u64::from(info.total_retrans),
-            phase: model.map_or(info.loss_based_phase(), |model| model.phase),
+            phase: believed.map_or(info.loss_based_phase(), |model| model.phase),
             ca_state: info.ca_state,
         });
     }

@@ -13,8 +13,8 @@ use fullpipe_scenario::spec::Spec;
 use fullpipe_units::Duration;
 use serde_json::json;
 
-use super::{How, Ours, RING_BYTES, status};
 use crate::KernelError;
+use crate::congestion::{How, Ours, RING_BYTES, loadable, status};
 use crate::run::run_with;
 use crate::sys::{self, bpf::Ring};
 
@@ -67,7 +67,7 @@ pub fn prove(spec: &Spec, seed: u64) -> Result<(Run, Proof), KernelError> {
         return Err(EmuError::Unsupported {
             field: "flows".to_owned(),
             reason: "all flows must have one controller that is ours and not Linux's".to_owned(),
-            fix: format!("give them one of {}", super::loadable().join(", ")),
+            fix: format!("give them one of {}", loadable().join(", ")),
         }
         .into());
     };
