@@ -90,7 +90,7 @@ def build(name: str, into: Path) -> bytes:
     shim, linked, optimised, object_file = (
         into / part for part in ("shim.bc", "linked.bc", "optimised.bc", "done.o")
     )
-    defined = ["-DFAULTS", "-DSTUCK_US=1000000"] if name == FAULTS else []
+    defined = ["-DFAULTS", "-DSTUCK_US=1000000", "-DSTUCK_ROUNDS=16"] if name == FAULTS else []
     run(
         LLVM / "clang", "-O2", "-g", "-target", "bpf", f"-mcpu={CPU}", "-emit-llvm", "-Wall", "-Werror",
         "-Wno-unused-function", "-fdebug-compilation-dir=.", *defined,

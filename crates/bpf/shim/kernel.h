@@ -130,6 +130,7 @@ struct tcp_sock {
 	u32 mss_cache;
 	u32 snd_una;
 	u32 snd_nxt;
+	u32 write_seq;
 	u32 snd_cwnd;
 	u32 snd_ssthresh;
 	u32 snd_cwnd_clamp;

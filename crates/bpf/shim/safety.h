@@ -12,8 +12,8 @@
 #define FLOOR_SEGMENTS 4
 #ifndef STUCK_US
 #define STUCK_US 10000000
-#endif
 #define STUCK_ROUNDS 64
+#endif
 
 #ifdef FAULTS
 // A test object: which fault to inject, and whether the guards are off. Written by the test.
@@ -123,7 +123,7 @@ INLINE int is_stuck(struct flow *flow, struct tcp_sock *tp)
 {
 	u64 now = flow->c.event.now_us;
 
-	if (flow->c.outcome.cwnd > FLOOR_SEGMENTS || tp->lost != flow->floor_lost || flow->c.event.app_limited ||
+	if (flow->c.outcome.cwnd > FLOOR_SEGMENTS || tp->lost != flow->floor_lost || tp->write_seq == tp->snd_nxt ||
 	    tp->srtt_us >> 3 > 2 * (u64)flow->c.event.min_rtt_us) {
 		flow->floor_us = now;
 		flow->floor_rounds = 0;
