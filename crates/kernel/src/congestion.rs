@@ -26,6 +26,7 @@ pub use status::status;
 #[cfg(test)]
 mod faults;
 mod pins;
+mod place;
 pub(crate) mod status;
 
 /// The shim's name of the map that registers.

@@ -1,35 +1,25 @@
 //! Congestion controls that stay: their descriptors have names in the BPF file system, so that no process has to.
 
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use fullpipe_bpf::objects::{MOST_NAME_BYTES, Object as File};
 use fullpipe_emu::EmuError;
-use fullpipe_emu::sysctl::sysctl;
 use fullpipe_scenario::ControllerChoice;
 use serde_json::{Value, json};
 
+use super::place::{ABOUT_BYTES, BPFFS, default, loaded, path, root};
 use super::{How, Loaded, not_loaded, status};
 use crate::KernelError;
 use crate::missing::{self, Missing};
 use crate::sys::{self, bpf};
 
-/// Where Linux has the file system.
-const BPFFS: &str = "/sys/fs/bpf";
 const BPF_FS_MAGIC: i64 = 0xcafe_4a11;
 /// The machine's default, in its first network namespace.
 const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
-/// Length of the text in the map `about`.
-pub(super) const ABOUT_BYTES: usize = 1024;
-
-/// The folder of all.
-pub(super) fn root() -> PathBuf {
-    Path::new(BPFFS).join("fullpipe")
-}
-
 /// Loads a controller under `name`, to stay until [`unload`] or the next boot; `as_default`: as the machine's default, too.
 /// Returns a sentence's parts as JSON: name, controller, sha256, and the default before.
 ///
@@ -125,23 +115,6 @@ pub fn unload(name: &str) -> Result<String, KernelError> {
     Ok(json!({"name": name, "connections": holding, "default": restored}).to_string())
 }
 
-/// The names of those that are loaded, in order.
-pub(super) fn loaded() -> Vec<String> {
-    let names = fs::read_dir(root()).into_iter().flatten().flatten();
-    let mut names: Vec<String> = names.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    names.sort_unstable();
-    names
-}
-
-pub(super) fn default() -> Option<String> {
-    sysctl("net.ipv4.tcp_congestion_control")
-}
-
-/// A path for bpf(2).
-pub(super) fn path(path: &Path) -> CString {
-    CString::new(path.as_os_str().as_encoded_bytes()).unwrap_or_default()
-}
-
 fn check_name(name: &str) -> Result<(), KernelError> {
     let fits = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-';
     if !name.is_empty() && name.len() <= MOST_NAME_BYTES && name.chars().all(fits) {
@@ -183,6 +156,7 @@ fn mount() -> Result<(), KernelError> {
 mod tests {
     use super::*;
     use crate::host::sender::set_algorithm;
+    use fullpipe_emu::sysctl::sysctl;
     use std::io::Write;
     use std::net::{TcpListener, TcpStream};
     use std::os::fd::OwnedFd;

@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use fullpipe_cc::Phase;
 use serde_json::{Value, json};
 
-use super::pins::{ABOUT_BYTES, default, loaded, path, root};
+use super::place::{ABOUT_BYTES, default, loaded, path, root};
 use crate::KernelError;
 use crate::sys::bpf;
 
