@@ -17,8 +17,11 @@ const FAULTS: [(&str, u64, &str, bool); 6] = [
     ("panic", 6, "panic", false),
 ];
 
+/// Causes and how often each happened.
+type Falls = Vec<(&'static str, u64)>;
+
 /// Goodput in Mbit/s over 20 Mbit/s and 40 ms for 6 s, with a fault, and the falls.
-fn run(fault: u64, guarded: bool) -> Result<(f64, Vec<(&'static str, u64)>), KernelError> {
+fn run(fault: u64, guarded: bool) -> Result<(f64, Falls), KernelError> {
     let arguments = ["bbr3", "20", "40", "100000", "0", "6"].map(str::to_owned);
     let (spec, seed) = common::spec_of(&arguments).unwrap();
     let params = *spec.flows[0].controller.params().unwrap();
