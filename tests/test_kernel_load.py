@@ -233,8 +233,8 @@ def test_the_table_lists_the_objects_that_are_there() -> None:
 @pytest.mark.long
 def test_the_same_sources_give_the_same_objects_anywhere(tmp_path: Path) -> None:
     build = builder()
-    if said := build.missing():
-        pytest.skip(said)
+    if message := build.missing():
+        pytest.skip(message)
     for crate in ("bpf", "cc", "units"):
         shutil.copytree(REPOSITORY / "crates" / crate, tmp_path / "crates" / crate)
     # The crates inherit from the workspace, whose other members they do not need.

@@ -154,8 +154,8 @@ def main() -> int:
     parser.add_argument("--only", action="append", choices=[*CONTROLLERS, FAULTS])
     parser.add_argument("--into", type=Path, default=HERE / "objects")
     arguments = parser.parse_args()
-    if said := missing():
-        sys.exit(said)
+    if message := missing():
+        sys.exit(message)
     arguments.into.mkdir(parents=True, exist_ok=True)
     for name in arguments.only or [*CONTROLLERS, FAULTS]:
         with tempfile.TemporaryDirectory() as folder:

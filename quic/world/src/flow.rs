@@ -382,7 +382,7 @@ impl Flow {
             }
             self.sender_due = sender.timeout();
             if self.setup.tap.is_some() {
-                self.tell_state();
+                self.report_state();
             }
         }
         self.update_own_due();
@@ -472,11 +472,11 @@ impl Flow {
         if let Some(view) = seen {
             return view.snapshot.phase;
         }
-        let told = match &mut self.sender {
+        let reported = match &mut self.sender {
             Some(sender) if self.setup.tally.is_bbr() => sender.phase_of_bbr(),
             _ => None,
         };
-        told.unwrap_or_else(|| phase_by_threshold(state.window, state.ssthresh))
+        reported.unwrap_or_else(|| phase_by_threshold(state.window, state.ssthresh))
     }
 
     /// What the sender's controller was told.
@@ -490,7 +490,7 @@ impl Flow {
     }
 
     /// Tells the log what the sender believes.
-    fn tell_state(&mut self) {
+    fn report_state(&mut self) {
         if !self.connected {
             return;
         }

@@ -55,14 +55,14 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::cc::Own;
-use crate::change::SaidChange;
+use crate::change::TextChange;
 use crate::error::QuicError;
 use crate::failure::failure;
 use crate::frames::{Frame, Wrong, frames, read_frame, write_frame, write_json, write_last};
 use crate::options::{Crypto, Options, stacks};
-use crate::qlog::{QlogFiles, SaidQlog};
+use crate::qlog::{QlogFiles, QlogRequest};
 use crate::refusal::refuses_with;
-use crate::run::{run_logged, run_telling, tell_places_of_panics};
+use crate::run::{report_positions_of_panics, run_logged, run_telling};
 use crate::simulation::{FlowNow, QueueNow, Simulation, Status};
 use crate::watch;
 
@@ -86,7 +86,7 @@ pub fn main(own: Vec<Own>) -> ExitCode {
         eprintln!("{problem}");
         return ExitCode::from(2);
     }
-    tell_places_of_panics();
+    report_positions_of_panics();
     let mut arguments = std::env::args_os().skip(1);
     let command = arguments.next().and_then(|word| word.into_string().ok());
     let command = if arguments.next().is_some() { None } else { command };
@@ -177,14 +177,14 @@ struct Begin {
     spec: String,
     seed: u64,
     #[serde(default)]
-    crypto: SaidCrypto,
+    crypto: CryptoRequest,
     #[serde(default)]
-    qlog: Option<SaidQlog>,
+    qlog: Option<QlogRequest>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum SaidCrypto {
+enum CryptoRequest {
     #[default]
     Null,
     Real,
@@ -193,8 +193,8 @@ enum SaidCrypto {
 impl Begin {
     fn options(&self) -> Options {
         let crypto = match self.crypto {
-            SaidCrypto::Null => Crypto::Null,
-            SaidCrypto::Real => Crypto::Real,
+            CryptoRequest::Null => Crypto::Null,
+            CryptoRequest::Real => Crypto::Real,
         };
         Options { crypto, ..Options::default() }
     }
@@ -211,7 +211,7 @@ struct Asked {
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 enum Request {
     AdvanceNs(u64),
-    Change(SaidChange),
+    Change(TextChange),
     Finish(bool),
 }
 
@@ -355,7 +355,7 @@ fn serve_play(own: &[Own], frames: &Receiver<Frame>, output: &mut impl Write) ->
                 Ok(_) => state(&mut simulation),
                 Err(error) => of_error(&error),
             },
-            Ok(Request::Change(said)) => match simulation.change_said(&said) {
+            Ok(Request::Change(wording)) => match simulation.change_text(&wording) {
                 Ok(()) => state(&mut simulation),
                 Err(error) => of_error(&error),
             },
@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_answered_with_its_progress_and_a_record() {
+    fn run_answers_progress_then_record() {
         let request = json!({"spec": spec(), "seed": 1}).to_string();
         let frames = answers(serve_run, &[&request]);
         let (progress, record) = frames.split_at(frames.len() - 4);
@@ -483,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn a_play_is_advanced_changed_and_finished() {
+    fn play_advances_changes_and_finishes() {
         let begin = json!({"spec": spec(), "seed": 1}).to_string();
         let requests = [
             begin.as_str(),
@@ -507,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_answered_and_the_play_goes_on() {
+    fn invalid_requests_leave_play_running() {
         let begin = json!({"spec": spec(), "seed": 1}).to_string();
         let requests = [
             begin.as_str(),
@@ -528,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_run_is_refused_with_a_reason() {
+    fn unsupported_spec_is_refused_with_reason() {
         let refused = |spec: &str| {
             let request = framed(&[json!({"spec": spec}).to_string().as_bytes()]);
             let mut output = Vec::new();
@@ -562,7 +562,7 @@ mod tests {
     }
 
     #[test]
-    fn controllers_have_names_that_a_scenario_can_choose_and_that_are_free() {
+    fn controller_names_are_valid_and_unique() {
         let noq =
             |name: &str| Own::noq(name, std::sync::Arc::new(noq_proto::congestion::CubicConfig::default()));
         let quinn = Own::quinn("mine", std::sync::Arc::new(quinn_proto::congestion::CubicConfig::default()));

@@ -132,8 +132,8 @@ _known: dict[tuple[str, int, int, int], About] = {}
 def _asked(program: Path) -> About:
     printed, complaints, code = _printed(program)
     try:
-        told = _read_json(printed)
-        protocol = told["protocol"]
+        reported = _read_json(printed)
+        protocol = reported["protocol"]
         if protocol != PROTOCOL:
             spoken = shown(str(protocol))
             raise _broken(program, f"it speaks protocol {spoken}, this Fullpipe {PROTOCOL}")
@@ -151,9 +151,9 @@ def _asked(program: Path) -> About:
                     for one in stack["controllers"]
                 ],
             }
-            for stack in told["stacks"]
+            for stack in reported["stacks"]
         )
-        return About(program, shown(str(told["build"])), stacks, told.get("qlog") is True)
+        return About(program, shown(str(reported["build"])), stacks, reported.get("qlog") is True)
     except (ValueError, KeyError, TypeError):
         last = child.last_line(complaints)
         ended = f"it ended with code {code}: {last}" if last else ""
@@ -202,12 +202,12 @@ def _read_json(content: bytes) -> Any:
     Text is UTF-8, and can be written as such: half of a surrogate pair cannot.
     """
     try:
-        told = json.loads(content.decode())
+        reported = json.loads(content.decode())
         if b"\\ud" in content or b"\\uD" in content:
-            json.dumps(told, ensure_ascii=False).encode()
+            json.dumps(reported, ensure_ascii=False).encode()
     except RecursionError:
         raise ValueError("nested too deeply") from None
-    return told
+    return reported
 
 
 def _is_number(value: object) -> bool:
@@ -229,7 +229,7 @@ _COUNTS = (
 )
 
 
-def _is_flow(told: object) -> bool:
+def _is_flow(reported: object) -> bool:
     """Whether it describes a flow as it is in a play."""
 
     def fits(name: str, value: object) -> bool:
@@ -241,13 +241,13 @@ def _is_flow(told: object) -> bool:
             return isinstance(value, list) and all(map(_is_number, value))
         return (value is None and name not in _COUNTS) or _is_number(value)
 
-    return isinstance(told, dict) and all(fits(name, value) for name, value in told.items())
+    return isinstance(reported, dict) and all(fits(name, value) for name, value in reported.items())
 
 
-def _is_queue(told: object) -> bool:
+def _is_queue(reported: object) -> bool:
     """Whether it describes a queue as it is in a play."""
-    return isinstance(told, dict) and all(
-        _is_number(told.get(name)) for name in ("backlog_bytes", "dropped_packets")
+    return isinstance(reported, dict) and all(
+        _is_number(reported.get(name)) for name in ("backlog_bytes", "dropped_packets")
     )
 
 
@@ -263,9 +263,9 @@ def refused(spec_json: str) -> str | None:
             _refusals.move_to_end(key)
             return _refusals[key]
     with Talk("refuses", patience_s=_PATIENCE_S) as talk:
-        talk.tell({"spec": spec_json})
-        told = talk.header()
-    reason = told.get("refused")
+        talk.report({"spec": spec_json})
+        reported = talk.header()
+    reason = reported.get("refused")
     with _lock:
         _refusals[key] = None if reason is None else shown(str(reason))
         if len(_refusals) > _MOST_REMEMBERED:
@@ -315,7 +315,7 @@ class Talk:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def tell(self, request: Mapping[str, object]) -> None:
+    def report(self, request: Mapping[str, object]) -> None:
         """Sends a request. If the program has ended, the next answer says why."""
         assert self._process.stdin is not None
         to = self._process.stdin.fileno()
@@ -341,31 +341,31 @@ class Talk:
         while True:
             still = None if tick is None else lambda: tick(done)  # noqa: B023
             content = self._blob(still, _MOST_JSON_BYTES, self._patience_s)
-            told = self._as_dict(content)
-            if tick is not None and "progress" in told:
+            reported = self._as_dict(content)
+            if tick is not None and "progress" in reported:
                 with contextlib.suppress(TypeError, ValueError, OverflowError):
-                    done = min(0.99, max(0.0, float(told["progress"])))
+                    done = min(0.99, max(0.0, float(reported["progress"])))
                 tick(done)
                 continue
-            if told.get("ok") is False:
+            if reported.get("ok") is False:
                 raise child.as_error(
-                    {"message": "it does not say why", **told}, logs=self._writes_logs, most=MOST_SHOWN
+                    {"message": "it does not say why", **reported}, logs=self._writes_logs, most=MOST_SHOWN
                 )
-            return told
+            return reported
 
     def state(self) -> dict[str, Any]:
         """The next answer of a play: `running`, `now_ns`, `flow` and `queues`."""
-        told = self.header()
-        queues = told.get("queues")
+        reported = self.header()
+        queues = reported.get("queues")
         if not (
-            isinstance(told.get("running"), bool)
-            and _is_number(told.get("now_ns"))
-            and _is_flow(told.get("flow"))
+            isinstance(reported.get("running"), bool)
+            and _is_number(reported.get("now_ns"))
+            and _is_flow(reported.get("flow"))
             and isinstance(queues, list)
             and all(map(_is_queue, queues))
         ):
             raise self._ended(_NO_ANSWER)
-        return told
+        return reported
 
     def record(self, spec_json: str) -> tuple[str, bytes, bytes]:
         """The record that ends a run: summary as JSON, flow series and link series as Parquet."""
@@ -401,12 +401,12 @@ class Talk:
     def _as_dict(self, content: bytes) -> dict[str, Any]:
         """The table that is in a blob."""
         try:
-            told = _read_json(content)
+            reported = _read_json(content)
         except ValueError:
-            told = None
-        if not isinstance(told, dict):
+            reported = None
+        if not isinstance(reported, dict):
             raise self._ended(_NO_ANSWER)
-        return told
+        return reported
 
     def _read(self, length: int, tick: Callable[[], None] | None, patience_s: float) -> bytes:
         assert self._process.stdout is not None
@@ -480,12 +480,12 @@ def run(
     """
     request: dict[str, object] = {"spec": spec_json, "seed": seed}
     if qlog is not None:
-        said = about()
-        if not said.qlog:
-            raise _broken(said.path, "it was built before this world wrote qlogs")
+        message = about()
+        if not message.qlog:
+            raise _broken(message.path, "it was built before this world wrote qlogs")
         request["qlog"] = asdict(qlog)
     with Talk("run", files=() if qlog is None else qlog.files) as talk:
-        talk.tell(request)
+        talk.report(request)
         return talk.logged_record(spec_json, tick)
 
 
@@ -512,7 +512,7 @@ def _broken(program: Path, why: str) -> _native.WorldError:
     return _with_fix(f"{named} {why}", fix)
 
 
-def _with_fix(said: str, fix: str) -> _native.WorldError:
-    error = _native.WorldError(f"{said}; {fix}")
+def _with_fix(message: str, fix: str) -> _native.WorldError:
+    error = _native.WorldError(f"{message}; {fix}")
     error.fix = fix
     return error
