@@ -15,6 +15,8 @@
 #   make mistakes  makes known mistakes one at a time, and shows that the tests catch each
 #   make differential  gives the same random events to Linux's C code and to our controllers, and compares after each;
 #                  needs Linux's source (apt install linux-source gcc); EVENTS=1000000 for a short run
+#   make bpf-objects  compiles our controllers for Linux kernels into crates/bpf/objects; needs Debian's clang-22, llvm-22, rustc-web,
+#                  cargo-web and libstd-rust-web-dev-bpf
 #   make package   packages the crates that others can use, builds them from their packages, and with Rust 1.88, their oldest
 #   make wheel     builds what others install into dist/: wheels for any Linux with glibc 2.17 or newer, and a source distribution
 #   make test-wheel  installs it into an empty environment, and uses it where no checkout is
@@ -67,7 +69,7 @@ BEGUN = @echo "== $@ ($$(date -u +%H:%M:%S))"
 # Makes cargo and pip build for the same interpreter, and puts maturin on the path.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help demo docs equal-builds test test-all lint lint-rust lint-python lint-citations test-rust test-no-std test-bpf test-python \
+.PHONY: help demo docs equal-builds test test-all lint lint-rust lint-python lint-citations test-rust test-no-std test-bpf test-python bpf-objects \
 	lab lab-engine lab-site \
 	lab-installed test-lab bench-lab quic test-quic mistakes differential package wheel test-wheel test-sdist check-elsewhere lock instructions bench clean
 
@@ -133,6 +135,11 @@ test-bpf: $(TOOLS)
 	$(BEGUN)
 	$(BIN)/python crates/cc/tests/bpf/check.py --target-dir $(CARGO_TARGET)/bpf
 	$(BIN)/python crates/cc/tests/bpf/check.py --target-dir $(CARGO_TARGET)/bpf --mistakes
+
+# The controllers for the kernel. Its tools are Debian's (crates/bpf/build.py); nothing else needs them, and the same sources give the
+# same bytes.
+bpf-objects:
+	$(PYTHON) crates/bpf/build.py
 
 # Tests of the kernel world have the machine for themselves; the others share its cores.
 test-python: $(DEV)

@@ -31,9 +31,14 @@ __all__ = [
     "controllers",
     "file_kind",
     "kernel_doctor",
+    "kernel_load",
+    "kernel_loadable",
     "kernel_probe",
+    "kernel_prove",
     "kernel_record",
     "kernel_run",
+    "kernel_status",
+    "kernel_unload",
     "law",
     "laws",
     "line_of",
@@ -620,6 +625,24 @@ def scenario_notes(document: str, specs_json: Sequence[str]) -> list[str]:
 
     Takes the document in JSON, and the specs of its alternatives.
     """
+
+def kernel_prove(spec_json: str, seed: int) -> str:
+    """Runs a spec whose flows have one controller of ours over Linux TCP, and repeats each call: JSON.
+
+    Only in a fresh single-threaded process, as root.
+    """
+
+def kernel_load(controller: str, name: str, as_default: bool) -> str:
+    """Registers a controller of ours with this kernel, to stay: what it is, as JSON."""
+
+def kernel_unload(name: str) -> str:
+    """Removes what `kernel_load` registered: JSON with its connections and the default that was put back."""
+
+def kernel_status(name: str | None = None) -> str:
+    """JSON list of what is registered, or of one name: counters, and the model of each connection."""
+
+def kernel_loadable() -> list[str]:
+    """The controllers that can be registered with a kernel, as a scenario chooses them."""
 
 def kernel_doctor() -> str:
     """JSON list of what the kernel world needs: name, ok, found, fix."""

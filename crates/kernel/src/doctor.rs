@@ -6,6 +6,7 @@ use fullpipe_replay::Ops;
 
 use crate::KernelError;
 use crate::bbr;
+use crate::congestion;
 use crate::recorder;
 use crate::sys;
 
@@ -13,12 +14,12 @@ use crate::sys;
 /// thread: without root it enters a user namespace.
 pub fn doctor() -> Vec<Check> {
     // Before a user namespace is entered, in which the process looks as if it might do anything.
-    let recorder = recorder();
+    let (recorder, ours) = (recorder(), ours());
     let mut checks = fullpipe_emu::doctor();
     checks.extend(["bbr", "cubic", "reno"].map(algorithm));
     checks.push(version_of_bbr(&bbr::Machine));
     checks.push(optional_algorithm("dctcp"));
-    checks.extend([default_algorithm(), timer_frequency(), recorder]);
+    checks.extend([default_algorithm(), timer_frequency(), recorder, ours]);
     checks
 }
 
@@ -60,6 +61,16 @@ fn recorder() -> Check {
     match Ops::ALL.into_iter().try_for_each(recorder::try_out) {
         Ok(()) => Check::well(name, "loads; bbr and cubic can be recorded"),
         Err(KernelError::Emu(error)) => Check::of(name, Err(error)),
+        Err(error) => Check::ill(name, error.to_string(), error.fix()),
+    }
+}
+
+/// Only `fullpipe kernel load` and runs of our own controllers need it.
+fn ours() -> Check {
+    let name = "our controllers in this kernel (optional)";
+    let names = congestion::loadable().join(", ");
+    match congestion::try_out() {
+        Ok(()) => Check::well(name, format!("load: {names}")),
         Err(error) => Check::ill(name, error.to_string(), error.fix()),
     }
 }

@@ -26,6 +26,22 @@ pub enum KernelError {
         /// How to get it.
         fix: String,
     },
+    /// Something is missing that is needed to load a congestion control of ours, or it is already loaded.
+    #[error("cannot load the congestion control: {reason}")]
+    NotLoaded {
+        /// What is missing.
+        reason: String,
+        /// How to get it.
+        fix: String,
+    },
+    /// A congestion control that is to be looked at or removed is not loaded.
+    #[error("no congestion control {name:?} of Fullpipe is loaded; loaded: {}", if .loaded.is_empty() { "none".to_owned() } else { .loaded.join(", ") })]
+    NothingLoaded {
+        /// The name.
+        name: String,
+        /// What is.
+        loaded: Vec<String>,
+    },
     /// A recording with gaps, which cannot be replayed.
     #[error("the recorder lost {lost} calls and kept {kept}")]
     LostCalls {
@@ -59,7 +75,10 @@ impl KernelError {
                 "load its module as root (`modprobe tcp_{name}`), choose one of these, or use the simulator \
                  (--world sim)"
             ),
-            KernelError::NoRecorder { fix, .. } => fix.clone(),
+            KernelError::NoRecorder { fix, .. } | KernelError::NotLoaded { fix, .. } => fix.clone(),
+            KernelError::NothingLoaded { .. } => {
+                "name one that is (`fullpipe kernel status`), or load it (`fullpipe kernel load`)".to_owned()
+            }
             KernelError::LostCalls { .. } => {
                 "stop other programs on this machine, or record a slower path or fewer flows".to_owned()
             }

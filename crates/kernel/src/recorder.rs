@@ -42,18 +42,18 @@
 //! the number, and a replay reports it as incomplete.
 
 use std::ffi::CStr;
-use std::path::Path;
 
 use fullpipe_record::Run;
 use fullpipe_replay::{Call, Ops};
 use fullpipe_scenario::spec::Spec;
 
 use fullpipe_emu::EmuError;
-use fullpipe_emu::namespace::{ask_to_die_with_parent, effective_capabilities};
+use fullpipe_emu::namespace::ask_to_die_with_parent;
 
 use crate::KernelError;
 use crate::bbr;
 use crate::host::sender::set_algorithm;
+use crate::missing::{self, Missing};
 use crate::refusal::check;
 use crate::run::run_recorded;
 use crate::sys::libbpf::{Library, Object, Refused};
@@ -65,7 +65,7 @@ use recorded::recorded_name;
 mod build;
 #[cfg(test)]
 #[path = "../examples/common/mod.rs"]
-mod common;
+pub(crate) mod common;
 mod drain;
 mod path;
 mod record;
@@ -73,10 +73,6 @@ mod recorded;
 
 /// As `record.bpf.h` says.
 const RING_BYTES: usize = 16 << 20;
-/// The first kernel that passes the ACK to `cong_control`. Since 6.4 a registration can end with a descriptor.
-const FIRST_KERNEL: (u32, u32) = (6, 10);
-/// The kernel's description of its own types.
-const TYPES: &str = "/sys/kernel/btf/vmlinux";
 
 /// A run and the calls of the flows that were recorded.
 #[derive(Debug)]
@@ -162,7 +158,7 @@ impl Program {
         if ops == Ops::Bbr {
             bbr::check_recordable(&bbr::Machine)?;
         }
-        let mut missing = missing_in_kernel();
+        let mut missing = missing::in_kernel();
         let library = Library::open()
             .map_err(|error| Missing::package(format!("libbpf is not installed ({error})"), "libbpf1"));
         let compiled = object(ops);
@@ -171,7 +167,7 @@ impl Program {
             (library, compiled) => {
                 missing.extend(library.err());
                 missing.extend(compiled.err());
-                return Err(Missing::all(missing));
+                return Err(no_recorder(missing));
             }
         };
         make_available(ops)?;
@@ -207,8 +203,10 @@ impl Program {
     fn missed(&self) -> Result<u64, KernelError> {
         let mut counted = Vec::new();
         for program in self.object.program_fds() {
-            let misses = sys::bpf::recursion_misses(program);
-            counted.push(misses.map_err(|error| KernelError::system("read a program's counters", error))?);
+            let figures = sys::bpf::figures(program);
+            counted.push(
+                figures.map_err(|error| KernelError::system("read a program's counters", error))?.misses,
+            );
         }
         Ok(missed_calls(self.counter(c"missed")?, &counted))
     }
@@ -226,72 +224,10 @@ fn missed_calls(seen: u64, counted: &[u64]) -> u64 {
     seen.max(counted.iter().sum())
 }
 
-/// One thing that a recording needs and that is missing.
-#[derive(Debug)]
-struct Missing {
-    reason: String,
-    /// A package of Debian that has it.
-    package: Option<&'static str>,
-    fix: String,
-}
-
-impl Missing {
-    fn package(reason: impl Into<String>, package: &'static str) -> Missing {
-        Missing { reason: reason.into(), package: Some(package), fix: String::new() }
-    }
-
-    fn other(reason: impl Into<String>, fix: impl Into<String>) -> Missing {
-        Missing { reason: reason.into(), package: None, fix: fix.into() }
-    }
-
-    /// Everything that is missing, in one sentence.
-    fn all(missing: Vec<Missing>) -> KernelError {
-        let reasons: Vec<&str> = missing.iter().map(|one| one.reason.as_str()).collect();
-        let packages: Vec<&str> = missing.iter().filter_map(|one| one.package).collect();
-        let others = missing.iter().map(|one| one.fix.clone()).filter(|fix| !fix.is_empty());
-        let mut fixes: Vec<String> = others.collect();
-        if !packages.is_empty() {
-            fixes.push(format!(
-                "install what is missing (Debian, Ubuntu: `apt install {}`)",
-                packages.join(" ")
-            ));
-        }
-        KernelError::NoRecorder { reason: reasons.join("; "), fix: fixes.join("; ") }
-    }
-}
-
-const BECOME_ROOT: &str =
-    "run as root, outside of any user namespace (CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN and CAP_SYS_ADMIN)";
-
-/// What the kernel lacks, as far as it can be seen without trying.
-fn missing_in_kernel() -> Vec<Missing> {
-    const NET_ADMIN: u64 = 1 << 12;
-    const SYS_ADMIN: u64 = 1 << 21; // Implies CAP_BPF and CAP_PERFMON, and namespaces need it anyway.
-    let mut missing = Vec::new();
-    if effective_capabilities() & (NET_ADMIN | SYS_ADMIN) != NET_ADMIN | SYS_ADMIN {
-        missing.push(Missing::other("loading BPF programs is not permitted", BECOME_ROOT));
-    }
-    let release = sys::host_and_kernel().1;
-    if version(&release).is_some_and(|version| version < FIRST_KERNEL) {
-        let (major, minor) = FIRST_KERNEL;
-        missing.push(Missing::other(
-            format!("Linux {release} is too old"),
-            format!("boot Linux {major}.{minor} or newer"),
-        ));
-    }
-    if !Path::new(TYPES).exists() {
-        missing.push(Missing::other(
-            format!("{TYPES} is missing, so the kernel does not describe its types"),
-            "boot a kernel with CONFIG_DEBUG_INFO_BTF=y, as distributions build them",
-        ));
-    }
-    missing
-}
-
-/// The first two numbers of a kernel's release.
-fn version(release: &str) -> Option<(u32, u32)> {
-    let mut numbers = release.split(|letter: char| !letter.is_ascii_digit()).map(str::parse);
-    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+/// That all this is missing.
+fn no_recorder(missing: Vec<Missing>) -> KernelError {
+    let (reason, fix) = Missing::all(&missing);
+    KernelError::NoRecorder { reason, fix }
 }
 
 /// Has the kernel load the algorithm's module, whose functions the program calls.
@@ -308,7 +244,7 @@ fn not_loaded(refused: &Refused) -> KernelError {
     if matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES)) && !messages.contains("PROG LOAD LOG")
     {
         let reason = format!("loading BPF programs is not permitted: {error}");
-        return Missing::all(vec![Missing::other(reason, BECOME_ROOT)]);
+        return no_recorder(vec![Missing::other(reason, missing::BECOME_ROOT)]);
     }
     if let Some(function) = missing_function(messages) {
         return KernelError::NoRecorder {
@@ -350,7 +286,7 @@ mod tests {
 
     #[test]
     fn missing_tools_are_named_with_packages() {
-        let error = Missing::all(vec![
+        let error = no_recorder(vec![
             Missing::package("clang is not installed", "clang"),
             Missing::package("libbpf is not installed", "libbpf1"),
         ]);
@@ -432,13 +368,5 @@ mod tests {
             assert!(output.status.success() && text.contains("1 passed"), "{text}");
             println!("{text}");
         }
-    }
-
-    #[test]
-    fn releases_are_compared_as_numbers() {
-        assert_eq!(version("6.18.44-anything"), Some((6, 18)));
-        assert_eq!(version("5.4-rc1"), Some((5, 4)));
-        assert_eq!(version("unknown"), None);
-        assert!(version("6.12").unwrap() > FIRST_KERNEL && version("6.9").unwrap() < FIRST_KERNEL);
     }
 }

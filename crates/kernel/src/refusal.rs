@@ -8,6 +8,7 @@ use fullpipe_scenario::spec::{HostSpec, Spec};
 
 use crate::KernelError;
 use crate::bbr;
+use crate::congestion::is_ours;
 use crate::host::MAX_FLOWS;
 
 /// The settings of the hosts, which all connections share.
@@ -63,12 +64,12 @@ pub(crate) fn check(spec: &Spec) -> Result<(), KernelError> {
                 "use a controller of Linux (`fullpipe controllers` lists them), or the world quic (--world quic)",
             );
         }
-        if !bbr::is_in_a_kernel(&flow.controller) {
+        if !bbr::is_in_a_kernel(&flow.controller) && !is_ours(&flow.controller) {
             return unsupported(
                 format!("flows[{number}].controller"),
-                format!("Linux has no {:?}", flow.controller.text()),
-                "use a controller of Linux without changed parameters (`fullpipe controllers` lists them), or the \
-                 simulator (--world sim)",
+                format!("Linux has no {:?}, and no object of ours has it", flow.controller.text()),
+                "use a controller of Linux without changed parameters (`fullpipe controllers` lists them), bbr1 or bbr3 \
+                 with any, or the simulator (--world sim)",
             );
         }
         if flow.max_cwnd.is_some() {

@@ -10,6 +10,7 @@ use fullpipe_scenario::spec::{FlowSpec, Spec};
 
 use crate::KernelError;
 use crate::bbr::{self, Machine, Shown};
+use crate::congestion::{How, Ours};
 use crate::host::receiver::Receiver;
 use crate::host::sender::{Sender, set_algorithm};
 use crate::host::{Host, Progress};
@@ -93,6 +94,12 @@ pub(crate) fn run_recorded(spec: &Spec, seed: u64, recorder: Option<&Recorder>) 
     run_over(spec, seed, path_of(spec, seed, false)?, recorder)
 }
 
+/// The same, with controllers of ours that are loaded already.
+pub(crate) fn run_with(spec: &Spec, seed: u64, ours: &Ours) -> Result<Run, KernelError> {
+    check(spec)?;
+    run_loaded(spec, seed, path_of(spec, seed, false)?, (None, ours), || ()).map(|(run, ())| run)
+}
+
 fn run_over(spec: &Spec, seed: u64, path: Path, recorder: Option<&Recorder>) -> Result<Run, KernelError> {
     run_beside(spec, seed, path, recorder, || ()).map(|(run, ())| run)
 }
@@ -106,19 +113,33 @@ fn run_beside<B: Send>(
     beside: impl FnOnce() -> B + Send,
 ) -> Result<(Run, B), KernelError> {
     check(spec)?;
+    // In this namespace, where loading is permitted.
+    let ours = Ours::of(spec, How::default())?;
+    run_loaded(spec, seed, path, (recorder, &ours), beside)
+}
+
+/// The same, with the controllers of ours.
+fn run_loaded<B: Send>(
+    spec: &Spec,
+    seed: u64,
+    path: Path,
+    (recorder, ours): (Option<&Recorder>, &Ours),
+    beside: impl FnOnce() -> B + Send,
+) -> Result<(Run, B), KernelError> {
     let hosts = hosts_of(spec)?;
+    let (our_names, models) = (ours.names(spec), ours.models(spec));
     let progress = Progress::of(spec, seed);
     let sending = |end: End<'_>| {
         let host = Host::tune("sender", &hosts);
         if let Some(recorder) = recorder {
             recorder.is_here();
         }
-        let names = algorithms_of(spec, recorder, &Machine)?;
+        let names = algorithms_of(spec, recorder, &our_names, &Machine)?;
         check_algorithms(&names)?;
         let started = end.start()?;
         let is_over =
             || started.is_over() || recorder.is_some_and(|recorder| recorder.is_full.load(Ordering::Acquire));
-        let sender = Sender::new(spec, seed, started.clock, &progress)?.with_algorithms(&names);
+        let sender = Sender::new(spec, seed, started.clock, &progress)?.with_algorithms(&names, &models);
         Ok::<_, KernelError>((sender.run(is_over)?, host))
     };
     let receiving = |end: End<'_>| {
@@ -128,20 +149,27 @@ fn run_beside<B: Send>(
         Ok(host)
     };
     let (carried, beside) = path.carry_beside(sending, receiving, beside)?;
-    Ok((record(spec, seed, &path, carried), beside))
+    let mut run = record(spec, seed, &path, carried);
+    run.provenance.untrustworthy.extend(ours.fallen());
+    Ok((run, beside))
 }
 
-/// The congestion control that each flow sets. The scenario has been checked: some kernel has each.
+/// The congestion control that each flow sets: of ours, if it is one. The scenario has been checked: some kernel has each other.
 fn algorithms_of(
     spec: &Spec,
     recorder: Option<&Recorder>,
+    ours: &[Option<String>],
     shown: &impl Shown,
 ) -> Result<Vec<String>, KernelError> {
-    let name = |flow: &FlowSpec| match recorder.and_then(|recorder| recorder.name_for(flow)) {
-        Some(recorded) => Ok(recorded.to_owned()),
-        None => bbr::name_here(&flow.controller, shown),
+    let name = |(flow, ours): (&FlowSpec, &Option<String>)| match (
+        recorder.and_then(|recorder| recorder.name_for(flow)),
+        ours,
+    ) {
+        (Some(recorded), _) => Ok(recorded.to_owned()),
+        (None, Some(name)) => Ok(name.clone()),
+        (None, None) => bbr::name_here(&flow.controller, shown),
     };
-    spec.flows.iter().map(name).collect()
+    spec.flows.iter().zip(ours).map(name).collect()
 }
 
 /// Checks that the kernel has every algorithm in the calling thread's namespace. As root, the check loads the module.

@@ -10,14 +10,14 @@ use fullpipe_kernel::{KernelError, Logs as KernelLogs};
 use fullpipe_record::WorldName;
 use fullpipe_record::recording::{self, Meta, Recorded, RecordingError};
 use fullpipe_replay::Ops;
-use fullpipe_scenario::Spec;
+use fullpipe_scenario::{ControllerChoice, Spec};
 use fullpipe_sim::log_header;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde_json::{Value, json};
 
-use crate::errors::{ScenarioError, recording_error, with_parts};
+use crate::errors::{ScenarioError, recording_error, scenario_error, with_parts};
 use crate::logs::{Logged, Logs, os_error};
 use crate::{Answer, PyAnswer, read_spec};
 
@@ -118,6 +118,43 @@ pub(crate) fn kernel_probe<'py>(
     let outcome = py.detach(|| fullpipe_emu::probe(&spec, seed, &probe));
     let (measured, trips) = outcome.map_err(|error| world_error(py, &error.into()))?;
     Ok((measured_json(&measured), PyBytes::new(py, &trip_columns(&trips))))
+}
+
+/// Runs a spec whose flows have one controller of ours over Linux TCP, and repeats each of its calls: what came of it, as JSON.
+/// Only in a fresh single-threaded process of its own, as root.
+#[pyfunction]
+pub(crate) fn kernel_prove(py: Python<'_>, spec_json: &str, seed: u64) -> PyResult<String> {
+    fullpipe_emu::die_with_parent();
+    let spec = read_spec(py, spec_json)?;
+    let proof = py.detach(|| fullpipe_kernel::prove(&spec, seed));
+    proof.map(|(_, proof)| proof.to_json()).map_err(|error| world_error(py, &error))
+}
+
+/// Registers a controller of ours with this kernel, to stay: what it is, as JSON.
+#[pyfunction]
+pub(crate) fn kernel_load(py: Python<'_>, controller: &str, name: &str, as_default: bool) -> PyResult<String> {
+    let choice = ControllerChoice::parse(controller).map_err(|error| scenario_error(py, &error))?;
+    let loaded = py.detach(|| fullpipe_kernel::congestion::load(&choice, name, as_default));
+    loaded.map_err(|error| world_error(py, &error))
+}
+
+/// Removes what `kernel_load` registered: JSON with the connections that still have it, and the default that was put back.
+#[pyfunction]
+pub(crate) fn kernel_unload(py: Python<'_>, name: &str) -> PyResult<String> {
+    py.detach(|| fullpipe_kernel::congestion::unload(name)).map_err(|error| world_error(py, &error))
+}
+
+/// JSON list of what is registered, or of one name: counters, and the model of each connection.
+#[pyfunction]
+#[pyo3(signature = (name=None))]
+pub(crate) fn kernel_status(py: Python<'_>, name: Option<&str>) -> PyResult<String> {
+    py.detach(|| fullpipe_kernel::congestion::status(name)).map_err(|error| world_error(py, &error))
+}
+
+/// The controllers that can be registered with a kernel, as a scenario chooses them.
+#[pyfunction]
+pub(crate) fn kernel_loadable() -> Vec<&'static str> {
+    fullpipe_kernel::congestion::loadable()
 }
 
 /// JSON list of what the kernel world needs: name, ok, found, fix.

@@ -22,7 +22,15 @@ macro_rules! refuse {
     )*};
 }
 
-refuse!(kernel_probe, kernel_record, kernel_run, qdisc_refuses, qdisc_run, shell);
+refuse!(
+    kernel_load, kernel_probe, kernel_prove, kernel_record, kernel_run, kernel_status, kernel_unload, qdisc_refuses, qdisc_run, shell
+);
+
+/// The controllers that can be registered with this kernel: none.
+#[pyfunction]
+pub(crate) fn kernel_loadable() -> Vec<&'static str> {
+    Vec::new()
+}
 
 /// JSON list of what the kernel world needs, in the form of `kernel.rs`.
 #[pyfunction]

@@ -96,7 +96,7 @@ def known_algorithm(given: str) -> str:
         "algorithm",
         given,
         "bbr (or bbr1) or cubic",
-        "Linux's own BBR version 1 and CUBIC can be recorded, BBRv3 cannot",
+        "Linux's own BBR version 1 and CUBIC can be recorded; for bbr3, see `fullpipe kernel prove`",
     )
 
 

@@ -2,7 +2,7 @@
 //! about its sockets.
 
 use std::net::SocketAddrV4;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use fullpipe_cc::Params;
 use fullpipe_emu::clock::Clock;
@@ -14,6 +14,7 @@ use fullpipe_units::{Bytes, Duration, Time};
 
 use super::{Progress, failed, metrics, port};
 use crate::KernelError;
+use crate::model::{Model, model};
 use crate::sys::{self, Epoll};
 use crate::tcp_info::{BbrInfo, TcpInfo};
 
@@ -53,6 +54,8 @@ struct Flow<'a> {
     paced: bool,
     uses_ecn: bool,
     is_bbr: bool,
+    /// Where the model of a controller of ours is.
+    models: Option<RawFd>,
     state: State,
     socket: Option<OwnedFd>,
     /// Bytes that the application has still to write; `None` for no end.
@@ -105,6 +108,7 @@ impl<'a> Sender<'a> {
                 paced: flow.is_paced(&spec.hosts),
                 uses_ecn: flow.ecn(&spec.hosts) != EcnUse::None,
                 is_bbr,
+                models: None,
                 name,
                 state: State::Waiting,
                 socket: None,
@@ -136,10 +140,11 @@ impl<'a> Sender<'a> {
         })
     }
 
-    /// Makes the flows use these algorithms of the kernel, in their order.
-    pub(crate) fn with_algorithms(mut self, names: &[String]) -> Sender<'a> {
-        for (flow, name) in self.flows.iter_mut().zip(names) {
+    /// Makes the flows use these algorithms of the kernel, in their order, whose models are in these maps if they are ours.
+    pub(crate) fn with_algorithms(mut self, names: &[String], models: &[Option<RawFd>]) -> Sender<'a> {
+        for ((flow, name), models) in self.flows.iter_mut().zip(names).zip(models) {
             flow.name.clone_from(name);
+            flow.models = *models;
         }
         self
     }
@@ -385,7 +390,14 @@ impl Flow<'_> {
         if !info.is_connected() {
             return;
         }
-        let bbr = if self.is_bbr { BbrInfo::of(socket).ok().flatten() } else { None };
+        let believed = match self.models {
+            Some(models) => model(models, socket.as_raw_fd()),
+            None if self.is_bbr => BbrInfo::of(socket).ok().flatten().map(|bbr| Model {
+                phase: bbr.phase(),
+                bandwidth_bps: Some(bbr.bandwidth.saturating_mul(8)),
+            }),
+            None => None,
+        };
         let micros = |us: u32| (us != UNKNOWN_US && us != 0).then(|| u64::from(us) * 1_000);
         let bits = |bytes: u64| bytes.saturating_mul(8);
         self.series.push(Sample {
@@ -397,10 +409,10 @@ impl Flow<'_> {
             srtt_ns: micros(info.rtt_us),
             min_rtt_ns: micros(info.min_rtt_us),
             delivery_bps: bits(info.delivery_rate),
-            bandwidth_bps: bbr.map(|bbr| bits(bbr.bandwidth)),
+            bandwidth_bps: believed.and_then(|model| model.bandwidth_bps),
             delivered_bytes: self.progress.bytes(),
             retransmits: u64::from(info.total_retrans),
-            phase: bbr.map_or(info.loss_based_phase(), |bbr| bbr.phase()),
+            phase: believed.map_or(info.loss_based_phase(), |model| model.phase),
             ca_state: info.ca_state,
         });
     }

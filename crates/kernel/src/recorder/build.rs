@@ -16,7 +16,7 @@ use std::{env, io};
 
 use fullpipe_replay::Ops;
 
-use super::Missing;
+use crate::missing::Missing;
 use crate::sys;
 
 /// The parts, one after the other: there is no file that could include another. Messages name part and line.

@@ -1,5 +1,6 @@
 //! Wrappers around bpf(2), for what is simpler without a library, and the memory of a BPF ring buffer.
 
+use std::ffi::CStr;
 use std::io;
 use std::mem;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
@@ -21,6 +22,55 @@ unsafe fn bpf<T>(command: libc::c_int, attributes: &mut T) -> io::Result<libc::c
     super::check(result as libc::c_int)
 }
 
+/// Commands on a path in bpffs: gives a descriptor a name there, or opens what has one.
+#[repr(C)]
+struct AtPath {
+    path: u64,
+    descriptor: u32,
+    flags: u32,
+}
+
+/// Gives a program, map or link a name in bpffs, so that it lives as long as the name.
+pub(crate) fn pin(descriptor: RawFd, path: &CStr) -> io::Result<()> {
+    const BPF_OBJ_PIN: libc::c_int = 6;
+    let mut attributes = AtPath { path: path.as_ptr() as u64, descriptor: descriptor as u32, flags: 0 };
+    // SAFETY: these are the members of the command; the path is NUL-terminated.
+    unsafe { bpf(BPF_OBJ_PIN, &mut attributes).map(drop) }
+}
+
+/// Opens what has that name in bpffs.
+pub(crate) fn pinned(path: &CStr) -> io::Result<OwnedFd> {
+    const BPF_OBJ_GET: libc::c_int = 7;
+    let mut attributes = AtPath { path: path.as_ptr() as u64, descriptor: 0, flags: 0 };
+    // SAFETY: as above; the descriptor is new and nobody else's.
+    unsafe { Ok(OwnedFd::from_raw_fd(bpf(BPF_OBJ_GET, &mut attributes)?)) }
+}
+
+/// A link of an iterator over the elements of `map`: whoever reads its file runs the program.
+pub(crate) fn iterate(program: RawFd, map: RawFd) -> io::Result<OwnedFd> {
+    const BPF_TRACE_ITER: u32 = 28;
+    #[repr(C)]
+    struct Attributes {
+        program: u32,
+        target: u32,
+        attach_type: u32,
+        flags: u32,
+        about: u64,
+        about_bytes: u32,
+    }
+    let map = map as u32; // `union bpf_iter_link_info`
+    let mut attributes = Attributes {
+        program: program as u32,
+        target: 0,
+        attach_type: BPF_TRACE_ITER,
+        flags: 0,
+        about: ptr::from_ref(&map) as u64,
+        about_bytes: mem::size_of_val(&map) as u32,
+    };
+    // SAFETY: these are the members of `link_create` for an iterator. The descriptor is new and nobody else's.
+    unsafe { Ok(OwnedFd::from_raw_fd(bpf(BPF_LINK_CREATE, &mut attributes)?)) }
+}
+
 /// Registers a struct_ops map for as long as the descriptor that is returned is open.
 pub(crate) fn link_struct_ops(map: RawFd) -> io::Result<OwnedFd> {
     #[repr(C)]
@@ -35,11 +85,22 @@ pub(crate) fn link_struct_ops(map: RawFd) -> io::Result<OwnedFd> {
     unsafe { Ok(OwnedFd::from_raw_fd(bpf(BPF_LINK_CREATE, &mut attributes)?)) }
 }
 
-/// How often the kernel skipped a program because it was running already, as far as the kernel counts that (since 5.12).
-pub(crate) fn recursion_misses(program: RawFd) -> io::Result<u64> {
+/// What the kernel knows of a program.
+#[derive(Clone, Debug)]
+pub(crate) struct Figures {
+    /// At most 15 letters of its name.
+    pub(crate) name: String,
+    /// Instructions that the verifier looked at (since 5.16).
+    pub(crate) verified: u32,
+    /// How often the kernel skipped it because it was running already, as far as the kernel counts that (since 5.12).
+    pub(crate) misses: u64,
+}
+
+/// Reads them.
+pub(crate) fn figures(program: RawFd) -> io::Result<Figures> {
     const BPF_OBJ_GET_INFO_BY_FD: libc::c_int = 15;
-    /// `struct bpf_prog_info` up to `recursion_misses`, in words of eight bytes.
-    const WORDS: usize = 27;
+    /// `struct bpf_prog_info` up to `verified_insns`, in words of eight bytes.
+    const WORDS: usize = 28;
     #[repr(C)]
     struct Attributes {
         program: u32,
@@ -55,30 +116,47 @@ pub(crate) fn recursion_misses(program: RawFd) -> io::Result<u64> {
     };
     // SAFETY: these are the members of `info`; the kernel writes no more bytes than it is told, none through pointers.
     unsafe { bpf(BPF_OBJ_GET_INFO_BY_FD, &mut attributes)? };
-    Ok(info[WORDS - 1])
+    let name = [info[8].to_ne_bytes(), info[9].to_ne_bytes()].concat();
+    Ok(Figures {
+        name: String::from_utf8_lossy(&name).trim_end_matches('\0').to_owned(),
+        misses: info[26],
+        verified: info[27] as u32,
+    })
+}
+
+/// Commands on an element of a map.
+#[repr(C)]
+struct Element {
+    map: u32,
+    padding: u32,
+    key: u64,
+    value: u64,
+    flags: u64,
+}
+
+/// Reads an element into `value`, which has the size of the map's values; the key of an array is an index, that of the sockets'
+/// storage the descriptor of a socket.
+pub(crate) fn element(map: RawFd, key: u32, value: &mut [u8]) -> io::Result<()> {
+    let (key, value) = (ptr::from_ref(&key) as u64, value.as_mut_ptr() as u64);
+    let mut attributes = Element { map: map as u32, padding: 0, key, value, flags: 0 };
+    // SAFETY: these are the members for an element; the caller vouches for the size of the value, the key has four bytes.
+    unsafe { bpf(BPF_MAP_LOOKUP_ELEM, &mut attributes).map(drop) }
 }
 
 /// An element of an array map whose values are 64-bit numbers.
 pub(crate) fn array_element(map: RawFd, index: u32) -> io::Result<u64> {
-    #[repr(C)]
-    struct Attributes {
-        map: u32,
-        padding: u32,
-        key: u64,
-        value: u64,
-        flags: u64,
-    }
-    let mut value = 0u64;
-    let mut attributes = Attributes {
-        map: map as u32,
-        padding: 0,
-        key: ptr::from_ref(&index) as u64,
-        value: ptr::from_mut(&mut value) as u64,
-        flags: 0,
-    };
-    // SAFETY: these are the members for an element; key and value have the sizes that the map was made with.
-    unsafe { bpf(BPF_MAP_LOOKUP_ELEM, &mut attributes)? };
-    Ok(value)
+    let mut value = [0; 8];
+    element(map, index, &mut value)?;
+    Ok(u64::from_ne_bytes(value))
+}
+
+/// Writes an element of an array map.
+pub(crate) fn set_element(map: RawFd, index: u32, value: &[u8]) -> io::Result<()> {
+    const BPF_MAP_UPDATE_ELEM: libc::c_int = 2;
+    let (key, value) = (ptr::from_ref(&index) as u64, value.as_ptr() as u64);
+    let mut attributes = Element { map: map as u32, padding: 0, key, value, flags: 0 };
+    // SAFETY: as in `element`.
+    unsafe { bpf(BPF_MAP_UPDATE_ELEM, &mut attributes).map(drop) }
 }
 
 /// The reading end of a BPF ring buffer (Linux `kernel/bpf/ringbuf.c`).

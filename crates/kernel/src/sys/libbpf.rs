@@ -29,6 +29,7 @@ pub(crate) struct Library {
     find_map: unsafe extern "C" fn(Pointer, *const c_char) -> Pointer,
     map_fd: unsafe extern "C" fn(Pointer) -> c_int,
     set_map_flags: unsafe extern "C" fn(Pointer, u32) -> c_int,
+    set_max_entries: unsafe extern "C" fn(Pointer, u32) -> c_int,
     attach_struct_ops: unsafe extern "C" fn(Pointer) -> Pointer,
     link_fd: unsafe extern "C" fn(Pointer) -> c_int,
     next_program: unsafe extern "C" fn(Pointer, Pointer) -> Pointer,
@@ -56,6 +57,7 @@ impl Library {
                 find_map: find(library, c"bpf_object__find_map_by_name")?,
                 map_fd: find(library, c"bpf_map__fd")?,
                 set_map_flags: find(library, c"bpf_map__set_map_flags")?,
+                set_max_entries: find(library, c"bpf_map__set_max_entries")?,
                 attach_struct_ops: find(library, c"bpf_map__attach_struct_ops")?,
                 link_fd: find(library, c"bpf_link__fd")?,
                 next_program: find(library, c"bpf_object__next_program")?,
@@ -140,6 +142,16 @@ pub(crate) struct Object {
 impl Object {
     /// Loads a compiled file with the congestion control `operations`, which is not registered yet.
     pub(crate) fn load(library: Library, compiled: &[u8], operations: &CStr) -> Result<Object, Refused> {
+        Object::load_with(library, compiled, operations, None)
+    }
+
+    /// The same; a map of that name gets as many entries, or bytes if it is a ring buffer.
+    pub(crate) fn load_with(
+        library: Library,
+        compiled: &[u8],
+        operations: &CStr,
+        resized: Option<(&CStr, u32)>,
+    ) -> Result<Object, Refused> {
         // SAFETY: the printer has the type that the library expects.
         unsafe { (library.set_print)(keep_warnings) };
         // SAFETY: pointer and length describe `compiled`, which outlives the loading; no options.
@@ -149,6 +161,13 @@ impl Object {
         }
         let object = Object { library, object };
         let map = object.map(operations)?;
+        if let Some((name, entries)) = resized {
+            // SAFETY: the map belongs to the object, which is open and not yet loaded.
+            let code = unsafe { (library.set_max_entries)(object.map(name)?, entries) };
+            if code < 0 {
+                return Err(Refused::code(code));
+            }
+        }
         // SAFETY: the map belongs to the object, which is open.
         let loaded = unsafe {
             // A registration without a link would outlive the process.

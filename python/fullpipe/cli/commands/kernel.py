@@ -1,4 +1,4 @@
-"""`fullpipe kernel`: record and check this machine's TCP."""
+"""`fullpipe kernel`: record and check this machine's TCP, and load our controllers into it."""
 
 import json
 import time
@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fullpipe.cli.commands import kernel_advice
+from fullpipe.cli.commands import kernel_advice, kernel_load
 from fullpipe.cli.options import (
     DISAGREE,
     AsJson,
@@ -22,7 +22,9 @@ from fullpipe.cli.options import (
 from fullpipe.cli.options import path as path_of
 from fullpipe.cli.other_results import CHECK, refuse_others
 
-app = typer.Typer(no_args_is_help=True, help="Record and check this machine's TCP.")
+app = typer.Typer(
+    no_args_is_help=True, help="Load our controllers into this kernel; record and check its TCP."
+)
 
 
 @app.command()
@@ -150,3 +152,7 @@ def check(
 
 
 app.command()(kernel_advice.advice)
+app.command()(kernel_load.load)
+app.command()(kernel_load.unload)
+app.command()(kernel_load.status)
+app.command()(kernel_load.prove)

@@ -5,9 +5,9 @@ this process ends. Output: blobs on stdout. The first is a header as JSON; if it
 summary as JSON, flow series and link series as Parquet. If the request names an algorithm to record, two
 follow: summary as JSON and the recording as Parquet. If it has a probe, two follow: measures as JSON and the
 datagrams as integers. If it asks for the doctor of the kernel world or of qdiscs, one follows: its checks as
-JSON. With "qdisc", the bottleneck's queue is Linux's; with "logs", the run is logged into files that this
-process has inherited. A blob is its length in 8
-bytes, big endian, and its bytes.
+JSON; so it does if it asks to prove that our program in the kernel decides as we do. With "qdisc", the
+bottleneck's queue is Linux's; with "logs", the run is logged into files that this process has inherited. A
+blob is its length in 8 bytes, big endian, and its bytes.
 """
 
 import json
@@ -37,6 +37,8 @@ def main() -> None:
             summary = _native.qdisc_doctor() if "qdisc" in request else _native.kernel_doctor()
         elif "record" in request:
             summary, *parts = _native.kernel_record(request["spec"], request["seed"], request["record"])
+        elif "prove" in request:
+            summary = _native.kernel_prove(request["spec"], request["seed"])
         elif "probe" in request:
             summary, *parts = _native.kernel_probe(request["spec"], request["seed"], request["probe"])
         elif "qdisc" in request:

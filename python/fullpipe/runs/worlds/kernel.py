@@ -139,6 +139,14 @@ def probe(job: Job, sent: Mapping[str, int], progress: Progress = ignore_progres
     return summary.decode(), trips
 
 
+def prove(job: Job, progress: Progress = ignore_progress) -> dict[str, Any]:
+    """Runs a job whose flows have one controller of ours, and repeats each of its calls: what came of it."""
+    request = {"spec": job.alternative.spec_json, "seed": job.seed, "prove": True}
+    (found,) = _blobs(*_ask(request, job.alternative.duration_s, progress), expected=1)
+    proof: dict[str, Any] = json.loads(found)
+    return proof
+
+
 def doctor() -> list[dict[str, Any]]:
     """The kernel world's checks of this machine.
 

@@ -1,0 +1,214 @@
+"""A soak of our controllers in this kernel: mixed connections, loads and unloads under traffic, two at once.
+
+    python bench/kernel_soak.py [--connections 10000] [--loads 1000]
+
+Needs root, bpftool and what `fullpipe kernel load` needs. It works over the loopback device of a network
+namespace of its own; settings of TCP (SACK, time stamps, ECN, segment size) change between rounds. Prints
+figures and exits with 1 if a connection failed or hung, or if something is left: a program, a map, a line in
+dmesg.
+"""
+
+import argparse
+import ctypes
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import fullpipe._native as _native
+
+NAMES = {"soak_a": "bbr3", "soak_b": "bbr3:profile=linux"}
+SIZES = (0, 1, 1_000, 40_000, 1_000_000)
+# A connection that takes longer hangs.
+PATIENCE_S = 60
+WORKERS = 8
+CLONE_NEWNET = 0x40000000
+SETTINGS = (
+    {},
+    {"tcp_sack": "0"},
+    {"tcp_timestamps": "0"},
+    {"tcp_ecn": "1"},
+    {"tcp_sack": "0", "tcp_timestamps": "0"},
+)
+
+
+def bpf(kind: str) -> Counter[str]:
+    """Programs or maps in the kernel, by name."""
+    listed = subprocess.run(["bpftool", kind, "show", "-j"], capture_output=True, text=True, check=True)
+    return Counter(one.get("name", "") for one in json.loads(listed.stdout))
+
+
+def kernel_messages() -> list[str]:
+    """What the kernel said."""
+    return subprocess.run(["dmesg"], capture_output=True, text=True, check=False).stdout.splitlines()
+
+
+def own_network() -> None:
+    """A network namespace of this process's own, with a loopback device."""
+    if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET) != 0:
+        sys.exit(f"cannot make a network namespace: {os.strerror(ctypes.get_errno())}")
+    subprocess.run(["ip", "link", "set", "lo", "up", "mtu", "1500"], check=True)
+
+
+class Peer:
+    """Reads whatever connects."""
+
+    def __init__(self, family: socket.AddressFamily) -> None:
+        self.listening = socket.create_server(
+            {socket.AF_INET: ("127.0.0.1", 0), socket.AF_INET6: ("::1", 0)}[family],
+            family=family,
+            backlog=1024,
+        )
+        self.address = self.listening.getsockname()
+        self.bytes = 0
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                one, _ = self.listening.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._read, args=(one,), daemon=True).start()
+
+    def _read(self, one: socket.socket) -> None:
+        with one:
+            try:
+                while part := one.recv(1 << 16):
+                    self.bytes += len(part)
+            except OSError:
+                pass
+
+
+class Soak:
+    """The work and what came of it."""
+
+    def __init__(self, peers: list[tuple[socket.AddressFamily, Peer]]) -> None:
+        self.peers = peers
+        self.counts: Counter[str] = Counter()
+        self.failures: list[str] = []
+        self.lock = threading.Lock()
+
+    def connect(self, number: int) -> None:
+        """One connection: how it ends, its size, segments and congestion control follow from its number."""
+        family, peer = self.peers[number % len(self.peers)]
+        name = list(NAMES)[number // 2 % len(NAMES)]
+        size = SIZES[number // 4 % len(SIZES)]
+        try:
+            with socket.socket(family) as one:
+                one.settimeout(PATIENCE_S)
+                try:
+                    one.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
+                except FileNotFoundError:
+                    self.count("not loaded just then")
+                if number % 7 == 0:
+                    one.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 536)
+                one.connect(peer.address)
+                one.sendall(bytes(size))
+                if number % 5 == 1:  # Away and back.
+                    for other in ("cubic", name):
+                        try:
+                            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, other.encode())
+                        except FileNotFoundError:
+                            self.count("not loaded just then")
+                    one.sendall(bytes(size))
+                if number % 5 == 2:  # A reset.
+                    one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            self.count("connections")
+        except OSError as error:
+            with self.lock:
+                self.failures.append(f"{number}: {error}")
+
+    def count(self, what: str) -> None:
+        """Counts one."""
+        with self.lock:
+            self.counts[what] += 1
+
+    def work(self, numbers: Iterator[int]) -> None:
+        """Connects until there are no more numbers."""
+        while True:
+            with self.lock:
+                number = next(numbers, None)
+            if number is None:
+                return
+            self.connect(number)
+
+
+def run(connections: int, loads: int) -> dict[str, object]:
+    """The soak; its figures."""
+    before = bpf("prog"), bpf("map"), kernel_messages()
+    began = time.monotonic()
+    for name, controller in NAMES.items():
+        _native.kernel_load(controller, name, as_default=False)
+    own_network()
+    soak = Soak([(family, Peer(family)) for family in (socket.AF_INET, socket.AF_INET6)])
+    rounds = len(SETTINGS)
+    loaded = 0
+    for number, settings in enumerate(SETTINGS):
+        for name in ("tcp_sack", "tcp_timestamps", "tcp_ecn"):
+            default = {"tcp_ecn": "2"}.get(name, "1")
+            Path(f"/proc/sys/net/ipv4/{name}").write_text(settings.get(name, default), encoding="ascii")
+        numbers = iter(range(number * connections // rounds, (number + 1) * connections // rounds))
+        threads = [threading.Thread(target=soak.work, args=(numbers,)) for _ in range(WORKERS)]
+        for thread in threads:
+            thread.start()
+        # Meanwhile one after the other goes and comes back.
+        while loaded < (number + 1) * loads // rounds:
+            name = list(NAMES)[loaded % len(NAMES)]
+            _native.kernel_unload(name)
+            _native.kernel_load(NAMES[name], name, as_default=False)
+            loaded += 1
+        for thread in threads:
+            thread.join()
+    fallen = Counter[str]()
+    for one in json.loads(_native.kernel_status()):
+        fallen.update(
+            {
+                cause: count
+                for cause, count in one["counters"].items()
+                if cause.startswith("fallen_") and count
+            }
+        )
+        _native.kernel_unload(one["name"])
+    left = settled(before[0], before[1])
+    return {
+        **soak.counts,
+        "loads": loaded,
+        "bytes": sum(peer.bytes for _, peer in soak.peers),
+        "failures": soak.failures,
+        "fallen_of_the_last": fallen,
+        "left": left,
+        "dmesg": kernel_messages()[len(before[2]) :],
+        "seconds": round(time.monotonic() - began, 1),
+    }
+
+
+def settled(programs: Counter[str], maps: Counter[str]) -> list[str]:
+    """What is left of ours after the last sockets have gone, which linger for a minute."""
+    until = time.monotonic() + 150
+    while True:
+        left = sorted(((bpf("prog") - programs) + (bpf("map") - maps)).elements())
+        if not left or time.monotonic() > until:
+            return left
+        time.sleep(1)
+
+
+def main() -> int:
+    """The command line; the exit status."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--connections", type=int, default=10_000)
+    parser.add_argument("--loads", type=int, default=1_000)
+    arguments = parser.parse_args()
+    found = run(arguments.connections, arguments.loads)
+    print(json.dumps(found, indent=2))
+    return 1 if found["failures"] or found["left"] or found["dmesg"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,202 @@
+"""`fullpipe kernel load`, `unload`, `status` and `prove`: our controllers in this kernel."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import fullpipe._native as _native
+from fullpipe.cli.options import DISAGREE, AsJson, path_options, say, watching
+
+UNITS = Path("/etc/systemd/system")
+
+Controller = Annotated[
+    str,
+    typer.Argument(metavar="CONTROLLER", help="bbr3 or bbr1, with parameters, such as bbr1:probe_gain=1.1."),
+]
+Profile = Annotated[
+    str | None,
+    typer.Option(
+        help="Of bbr3: draft (the IETF's) or linux (Google's kernel).", show_default="the controller's"
+    ),
+]
+Name = Annotated[
+    str | None,
+    typer.Option(
+        "--as", metavar="NAME", help="What the kernel calls it.", show_default="fp_ and the controller"
+    ),
+]
+
+
+def load(
+    controller: Controller,
+    profile: Profile = None,
+    name: Name = None,
+    as_default: Annotated[
+        bool, typer.Option("--default", help="Make it this machine's default congestion control, too.")
+    ] = False,
+    persist: Annotated[
+        bool, typer.Option("--persist", help="Write a systemd unit that loads it at boot.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Register a controller with this kernel, so that every program can use it.
+
+    Needs root, Linux 6.10 or newer with BTF, and libbpf; no compiler. Nothing has to keep running. It stays
+    until `fullpipe kernel unload` or the next boot. docs/how-to/bbr3-on-your-kernel.md has what was proven.
+    """
+    chosen = controller if profile is None else f"{controller}:profile={profile}"
+    called = name or default_name(chosen)
+    loaded = json.loads(_native.kernel_load(chosen, called, as_default))
+    if persist:
+        loaded["unit"] = str(_write_unit(chosen, called, as_default=as_default))
+    if as_json:
+        print(json.dumps(loaded))
+        return
+    print(f"{loaded['controller']} is loaded as {called} (object {loaded['sha256'][:12]}).")
+    if as_default:
+        print(
+            f"New connections use it. `fullpipe kernel unload {called}` restores {loaded['default_before']}."
+        )
+    else:
+        print(
+            f"Use it: iperf3 -C {called}, setsockopt(TCP_CONGESTION), or --default for all new connections."
+        )
+    if persist:
+        print(f"At boot: systemctl enable {Path(loaded['unit']).stem}")
+
+
+def unload(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name in the kernel.")],
+    as_json: AsJson = False,
+) -> None:
+    """Remove a congestion control that `load` registered.
+
+    New connections cannot choose it any more. Those that have it keep it until they end.
+    """
+    removed = json.loads(_native.kernel_unload(name))
+    unit = _unit(name)
+    if as_json:
+        print(json.dumps({**removed, "unit": str(unit) if unit.exists() else None}))
+        return
+    kept = removed["connections"]
+    print(f"{name} is removed." + (f" {kept} connections keep it until they end." if kept else ""))
+    if removed["default"]:
+        print(f"The default is {removed['default']} again.")
+    if unit.exists():
+        say(f"it is loaded at the next boot: systemctl disable {unit.stem}, and remove {unit}")
+
+
+def status(
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="Only this one.", show_default="all")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """What is loaded: connections with their models, and how many fell back to the kernel's Reno."""
+    found = json.loads(_native.kernel_status(name))
+    if as_json:
+        print(json.dumps(found))
+        return
+    if not found:
+        print("Nothing is loaded. `fullpipe kernel load bbr3` loads a controller.")
+    for one in found:
+        for line in described(one):
+            print(line)
+
+
+def described(one: dict[str, Any]) -> list[str]:
+    """A congestion control in lines."""
+    counters = one["counters"]
+    default = ", the default" if one["is_default"] else ""
+    lines = [f"{one['name']}: {one['controller']}, object {one['sha256'][:12]}{default}"]
+    fallen = {cause[7:]: count for cause, count in counters.items() if cause.startswith("fallen_") and count}
+    causes = ", ".join(f"{count} {cause}" for cause, count in fallen.items())
+    lines.append(
+        f"  connections: {len(one['connections'])} now, {counters['connections_begun']} in all; "
+        f"fell back to Reno: {sum(fallen.values())}{f' ({causes})' if causes else ''}"
+    )
+    for flow in one["connections"]:
+        state = flow["phase"] if flow["trusted"] else "fell back"
+        lines.append(
+            f"  :{flow['port']} to :{flow['to_port']}  {state}  cwnd {flow['cwnd']}  "
+            f"in flight {flow['in_flight']}  bandwidth {flow['bandwidth_bps'] / 1e6:.1f} Mbit/s  "
+            f"min RTT {flow['min_rtt_us'] / 1e3:.1f} ms"
+        )
+    return lines
+
+
+@path_options()
+def prove(
+    controller: Controller,
+    path: dict[str, Any],
+    duration: Annotated[str, typer.Option(help="How long to run.")] = "10 s",
+    flows: Annotated[int, typer.Option(help="How many flows use it.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of the path's random elements.")] = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Does the program in the kernel decide as the controller here does? Runs flows, and repeats each call.
+
+    Exit code 1: some call differs, or was not recorded.
+    """
+    from fullpipe.runs.worlds import kernel
+    from fullpipe.runs.worlds.job import Job
+    from fullpipe.scenario.scenario import from_document
+
+    document = {
+        "name": "prove",
+        "duration": duration,
+        "path": path,
+        "flows": [{"controller": controller, "count": flows}],
+    }
+    job = Job(from_document(document).alternatives[0], seed)
+    with watching() as watch:
+        proof = kernel.prove(job, lambda done: watch("kernel", done, 1))
+    if as_json:
+        print(json.dumps(proof))
+    else:
+        times = proof["ack_ns_below"]
+        print(f"{proof['calls']} calls of {proof['flows']} flows repeated: {proof['different']} differ")
+        print(f"An ACK takes below {times['median']} ns (median), {times['p99']} ns (99 %)")
+        if proof["lost"]:
+            say(f"{proof['lost']} calls were not recorded, after which others differ: use a slower path")
+        if proof["first"]:
+            say(proof["first"])
+    if proof["different"] or proof["lost"]:
+        raise typer.Exit(DISAGREE)
+
+
+def default_name(controller: str) -> str:
+    """What the kernel calls a controller, e.g. fp_bbr3_linux."""
+    name, _, parameters = controller.partition(":")
+    profiles = [one.partition("=")[2] for one in parameters.split(",") if one.startswith("profile=")]
+    return "_".join(["fp", name, *(one for one in profiles if one != "draft")])
+
+
+def _unit(name: str) -> Path:
+    return UNITS / f"fullpipe-{name}.service"
+
+
+def _write_unit(controller: str, name: str, *, as_default: bool) -> Path:
+    """Writes the systemd unit."""
+    from fullpipe import files
+
+    program = f"{sys.executable} -m fullpipe kernel"
+    default = " --default" if as_default else ""
+    text = f"""[Unit]
+Description=Congestion control {name} ({controller}) of Fullpipe
+After=sys-fs-bpf.mount
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart={program} load {controller} --as {name}{default}
+ExecStop={program} unload {name}
+
+[Install]
+WantedBy=multi-user.target
+"""
+    files.write(UNITS, f"fullpipe-{name}.service", text.encode())
+    return _unit(name)

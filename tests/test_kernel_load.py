@@ -1,0 +1,247 @@
+"""Our controllers as congestion controls of this kernel: loaded, used and removed; objects built again."""
+
+import hashlib
+import importlib.util
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Generator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import fullpipe._native as _native
+from conftest import command
+from fullpipe.cli.commands import kernel_load
+from fullpipe.runs.worlds import kernel
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+BUILD = REPOSITORY / "crates" / "bpf" / "build.py"
+AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+NAME = f"fpt{os.getpid()}"
+# What the verifier may look at in a program.
+MOST_VERIFIED = 200_000
+
+
+def builder() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("bpf_build", BUILD)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def available() -> list[str]:
+    return AVAILABLE.read_text(encoding="ascii").split()
+
+
+@pytest.fixture(scope="module")
+def loadable(kernel_world: None) -> None:
+    """Skips, with the reason, where no controller of ours can be loaded."""
+    (found,) = (one for one in kernel.doctor() if one["name"].startswith("our controllers"))
+    if not found["ok"]:
+        pytest.skip(f"{found['found']}; {found['fix']}")
+
+
+@pytest.fixture
+def loaded(loadable: None) -> Generator[str]:
+    """bbr3, under a name of this test's own."""
+    done = command("kernel", "load", "bbr3", "--as", NAME, "--json")
+    assert done.returncode == 0, done.stderr
+    yield NAME
+    command("kernel", "unload", NAME)
+    assert NAME not in available()
+
+
+def connected(name: str, family: socket.AddressFamily) -> tuple[socket.socket, threading.Thread]:
+    """A connection over the loopback device with this congestion control, and who reads its other end."""
+    address = {socket.AF_INET: "127.0.0.1", socket.AF_INET6: "::1"}[family]
+    with socket.socket(family) as listening:
+        listening.bind((address, 0))
+        listening.listen()
+        ours = socket.socket(family)
+        ours.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
+        ours.connect(listening.getsockname())
+        other, _ = listening.accept()
+
+    def read() -> None:
+        with other:
+            while other.recv(1 << 16):
+                pass
+
+    reading = threading.Thread(target=read)
+    reading.start()
+    return ours, reading
+
+
+def status(name: str) -> dict[str, Any]:
+    done = command("kernel", "status", name, "--json")
+    assert done.returncode == 0, done.stderr
+    (found,) = json.loads(done.stdout)
+    assert isinstance(found, dict)
+    return found
+
+
+@pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
+def test_a_loaded_controller_carries_a_connection_and_shows_its_model(
+    loaded: str, family: socket.AddressFamily
+) -> None:
+    assert loaded in available()
+    ours, reading = connected(loaded, family)
+    with ours:
+        ours.sendall(bytes(1 << 24))
+        found = status(loaded)
+        (flow,) = found["connections"]
+        assert flow["port"] == ours.getsockname()[1] and flow["trusted"]
+        assert flow["bandwidth_bps"] > 0 and flow["min_rtt_us"] > 0 and flow["cwnd"] > 0
+        assert flow["phase"] in {"startup", "drain", "probe_rtt"} or flow["phase"].startswith("probe_bw_")
+    reading.join()
+    assert found["controller"] == "bbr3"
+    assert not any(count for cause, count in found["counters"].items() if cause.startswith("fallen_"))
+
+
+def test_a_connection_keeps_what_was_unloaded_until_it_ends(loaded: str) -> None:
+    ours, reading = connected(loaded, socket.AF_INET)
+    with ours:
+        ours.sendall(bytes(1 << 20))
+        done = command("kernel", "unload", loaded, "--json")
+        assert json.loads(done.stdout)["connections"] == 1
+        assert loaded not in available()
+        with socket.socket() as late, pytest.raises(FileNotFoundError):
+            late.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, loaded.encode())
+        ours.sendall(bytes(1 << 22))
+        name = ours.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
+        assert name.rstrip(b"\0").decode() == loaded
+    reading.join()
+    done = command("kernel", "status", loaded)
+    assert done.returncode != 0 and "no congestion control" in done.stderr
+    # For the fixture.
+    command("kernel", "load", "bbr1", "--as", loaded)
+
+
+def test_a_name_that_is_taken_is_refused(loaded: str) -> None:
+    again = command("kernel", "load", "bbr3:profile=linux", "--as", loaded)
+    assert again.returncode != 0
+    assert f"this kernel has a congestion control {loaded} already" in again.stderr
+
+
+def test_a_parameter_reaches_the_kernel(loadable: None) -> None:
+    name = f"{NAME}p"
+    done = command("kernel", "load", "bbr1:probe_gain=1.5", "--as", name, "--json")
+    assert done.returncode == 0, done.stderr
+    try:
+        assert status(name)["controller"] == "bbr1:probe_gain=1.5"
+    finally:
+        command("kernel", "unload", name)
+
+
+@pytest.mark.skipif(shutil.which("iperf3") is None, reason="iperf3 is not installed")
+def test_iperf3_behind_a_shell_uses_it(loaded: str) -> None:
+    path = ("--rate", "20 Mbit/s", "--rtt", "20 ms", "--buffer", "1 bdp")
+    inside = f"iperf3 -c $FULLPIPE_SERVER -C {loaded} -t 3 -J"
+    done = command("shell", *path, "--server", "iperf3 -s", "--", "sh", "-c", inside)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout[done.stdout.index("{") :])
+    assert found["end"]["sender_tcp_congestion"] == loaded
+    assert found["end"]["sum_received"]["bits_per_second"] > 15e6
+    assert status(loaded)["counters"]["connections_begun"] >= 1
+
+
+CONTROLLERS = _native.kernel_loadable()
+
+
+@pytest.mark.parametrize("controller", [*CONTROLLERS, "bbr1:probe_gain=1.5"])
+def test_the_program_in_the_kernel_decides_as_the_controller_does(loadable: None, controller: str) -> None:
+    if controller == "bbr1":
+        pytest.skip("runs with the kernel's own")
+    path = ("--rate", "20 Mbit/s", "--rtt", "20 ms", "--buffer", "0.5 bdp", "--loss", "0.5 %")
+    done = command("kernel", "prove", controller, *path, "--duration", "3 s", "--json")
+    found = json.loads(done.stdout)
+    assert done.returncode == 0 and found["different"] == found["lost"] == found["orphans"] == 0, found[
+        "first"
+    ]
+    assert found["calls"] > 1000 and found["kinds"]["lost"] > 0 and found["kinds"]["state"] > 0
+    assert 0 < max(found["verified"].values()) <= MOST_VERIFIED
+
+
+def test_nothing_is_loaded_after_a_run_however_it_ends(loadable: None) -> None:
+    before = available()
+    path = ("--rate", "10 Mbit/s", "--rtt", "20 ms", "--world", "kernel", "--repetitions", "1")
+    words = ("compare", "bbr3", "bbr3:profile=linux", *path)
+    done = command(*words, "--duration", "1 s", "--json")
+    assert done.returncode == 0, done.stderr
+    assert available() == before
+    killed = subprocess.Popen(
+        [sys.executable, "-m", "fullpipe", *words, "--duration", "60 s"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        stdin=subprocess.DEVNULL,
+    )
+    while available() == before:
+        assert killed.poll() is None
+    os.kill(killed.pid, signal.SIGKILL)
+    killed.wait()
+    # The child of that process ends when it notices, and the kernel then removes what the child had.
+    until = time.monotonic() + 60
+    while available() != before:
+        assert time.monotonic() < until, available()
+
+
+def test_without_rights_what_is_missing_is_said() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "fullpipe", "kernel", "load", "bbr3", "--as", f"{NAME}u"],
+        capture_output=True,
+        text=True,
+        check=False,
+        # No capability is left: as an ordinary user.
+        preexec_fn=without_capabilities if os.geteuid() == 0 else None,
+    )
+    assert done.returncode != 0
+    assert "loading BPF programs is not permitted" in done.stderr and "run as root" in done.stderr
+
+
+def without_capabilities() -> None:
+    os.setgid(65534)
+    os.setuid(65534)
+
+
+def test_names_follow_from_controllers() -> None:
+    assert kernel_load.default_name("bbr3") == "fp_bbr3"
+    assert kernel_load.default_name("bbr3:profile=draft") == "fp_bbr3"
+    assert kernel_load.default_name("bbr3:profile=linux") == "fp_bbr3_linux"
+    assert kernel_load.default_name("bbr1:probe_gain=1.1") == "fp_bbr1"
+
+
+def test_the_table_lists_the_objects_that_are_there() -> None:
+    table = (REPOSITORY / "crates" / "bpf" / "src" / "table.rs").read_text(encoding="utf-8")
+    listed = dict(re.findall(r'sha256: "(\w+)",\s*bytes: include_bytes!\("../objects/([\w-]+)\.o"\)', table))
+    assert len(listed) == len(CONTROLLERS)
+    for digest, name in listed.items():
+        made = (REPOSITORY / "crates" / "bpf" / "objects" / f"{name}.o").read_bytes()
+        assert hashlib.sha256(made).hexdigest() == digest, f"{name}: run `make bpf-objects`"
+
+
+@pytest.mark.long
+def test_the_same_sources_give_the_same_objects_anywhere(tmp_path: Path) -> None:
+    build = builder()
+    if message := build.missing():
+        pytest.skip(message)
+    for crate in ("bpf", "cc", "units"):
+        shutil.copytree(REPOSITORY / "crates" / crate, tmp_path / "crates" / crate)
+    # The crates inherit from the workspace, whose other members they do not need.
+    shutil.copy(REPOSITORY / "Cargo.toml", tmp_path)
+    elsewhere = tmp_path / "crates" / "bpf" / "build.py"
+    subprocess.run([sys.executable, elsewhere, "--into", tmp_path / "made"], check=True)
+    for made in sorted((tmp_path / "made").iterdir()):
+        assert made.read_bytes() == (REPOSITORY / "crates" / "bpf" / "objects" / made.name).read_bytes(), (
+            made.name
+        )
