@@ -132,7 +132,12 @@ pub(crate) fn kernel_prove(py: Python<'_>, spec_json: &str, seed: u64) -> PyResu
 
 /// Registers a controller of ours with this kernel, to stay: what it is, as JSON.
 #[pyfunction]
-pub(crate) fn kernel_load(py: Python<'_>, controller: &str, name: &str, as_default: bool) -> PyResult<String> {
+pub(crate) fn kernel_load(
+    py: Python<'_>,
+    controller: &str,
+    name: &str,
+    as_default: bool,
+) -> PyResult<String> {
     let choice = ControllerChoice::parse(controller).map_err(|error| scenario_error(py, &error))?;
     let loaded = py.detach(|| fullpipe_kernel::congestion::load(&choice, name, as_default));
     loaded.map_err(|error| world_error(py, &error))

@@ -292,16 +292,9 @@ fn read_spec(py: Python<'_>, spec_json: &str) -> PyResult<Spec> {
 mod _native {
     #[pymodule_export]
     use super::{
-<<<<<<< HEAD
         Cancel, build, controllers, file_kind, line_of, path_facts, path_options, queues, read_capture,
         read_document, read_parquet, replay, resolve, resolve_file, scenario_notes, schema, simulate,
         version,
-=======
-        Cancel, build, controllers, file_kind, kernel_doctor, kernel_load, kernel_loadable, kernel_probe,
-        kernel_prove, kernel_record, kernel_run, kernel_status, kernel_unload, line_of, path_facts,
-        path_options, qdisc_doctor, qdisc_refuses, qdisc_run, queues, read_capture, read_document,
-        read_parquet, replay, resolve, resolve_file, scenario_notes, schema, shell, simulate, version,
->>>>>>> 4e7f9e3b (x)
     };
     #[pymodule_export]
     use crate::controller::{
@@ -312,8 +305,8 @@ mod _native {
     use crate::errors::{Cancelled, ControllerError, RecordingError, ScenarioError, WorldError};
     #[pymodule_export]
     use crate::kernel::{
-        kernel_doctor, kernel_load, kernel_loadable, kernel_probe, kernel_prove, kernel_record, kernel_run, kernel_status,
-        kernel_unload, qdisc_doctor, qdisc_refuses, qdisc_run, shell,
+        kernel_doctor, kernel_load, kernel_loadable, kernel_probe, kernel_prove, kernel_record, kernel_run,
+        kernel_status, kernel_unload, qdisc_doctor, qdisc_refuses, qdisc_run, shell,
     };
     #[pymodule_export]
     use crate::laws::{law, laws};

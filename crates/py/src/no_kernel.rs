@@ -23,7 +23,16 @@ macro_rules! refuse {
 }
 
 refuse!(
-    kernel_load, kernel_probe, kernel_prove, kernel_record, kernel_run, kernel_status, kernel_unload, qdisc_refuses, qdisc_run, shell
+    kernel_load,
+    kernel_probe,
+    kernel_prove,
+    kernel_record,
+    kernel_run,
+    kernel_status,
+    kernel_unload,
+    qdisc_refuses,
+    qdisc_run,
+    shell
 );
 
 /// The controllers that can be registered with this kernel: none.
