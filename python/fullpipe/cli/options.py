@@ -56,6 +56,28 @@ def complete_queues(incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]
 
 
+def _give_stacks(context: typer.Context, given: list[str] | None) -> list[str] | None:
+    """Lets this process start the adapters that are named, as long as its command runs."""
+    if given:
+        from fullpipe.runs.worlds import stacks
+
+        context.with_resource(stacks.using([stacks.of_text(one) for one in given]))
+    return given
+
+
+Stacks = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--stack",
+        metavar="NAME=COMMAND",
+        help="A stack behind an adapter, whose controllers are then NAME:CONTROLLER in the world quic; may be "
+        "repeated.",
+        callback=_give_stacks,
+        show_default=False,
+    ),
+]
+
+
 def path_options(
     *,
     ways: Sequence[str] = ("",),

@@ -17,6 +17,7 @@ from fullpipe.cli.options import (
     Png,
     Qlog,
     Snaplen,
+    Stacks,
     check_link,
     complete_controllers,
     console,
@@ -83,6 +84,7 @@ def compare(
             show_default=f"{registry.DEFAULT}; kernel with --program",
         ),
     ] = None,
+    stack: Stacks = None,
     out: Annotated[Path | None, results_folder("out/compare-...")] = None,
     qlog: Qlog = None,
     pcap: Pcap = None,
@@ -92,6 +94,7 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Compare controllers, each alone on the path; print a table and write a report."""
+    del stack  # Its callback has given the stacks to this process.
     from fullpipe import api
     from fullpipe.conformance.programs.case import name_of
     from fullpipe.scenario import scenario

@@ -10,6 +10,7 @@ from fullpipe.cli.options import (
     DISAGREE,
     AsJson,
     LogLimit,
+    Stacks,
     complete_controllers,
     console,
     folder_for,
@@ -109,6 +110,7 @@ def conform(
             autocompletion=lambda: ["sim", "quic"],
         ),
     ] = None,
+    stack: Stacks = None,
     out: Annotated[Path | None, results_folder("out/conform-CC-...")] = None,
     qlog: Annotated[
         Path | None,
@@ -137,6 +139,7 @@ def conform(
     over real packets in the kernel world: what is delivered, lost and queued. {server} in the commands is the
     server's address, {port} a port of the run's own. The sender has to send for at least 30 seconds.
     """
+    del stack  # Its callback has given the stacks to this process.
     from fullpipe.conformance.programs.case import name_of
     from fullpipe.conformance.results import BBR3, SUITES
     from fullpipe.runs.worlds.kernel_trust import BUSY

@@ -17,6 +17,7 @@ from fullpipe.cli.options import (
     Scenario,
     Seeds,
     Snaplen,
+    Stacks,
     World,
     complete_queues,
     console,
@@ -70,6 +71,7 @@ def run(
             "--allow-programs", help="Let the scenario run the commands of flows that are programs."
         ),
     ] = False,
+    stack: Stacks = None,
     qlog: Qlog = None,
     pcap: Pcap = None,
     snaplen: Snaplen = SNAPLEN,
@@ -78,6 +80,7 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Run a scenario and print a table of its flows and queues; with several seeds, means and intervals."""
+    del stack  # Its callback has given the stacks to this process.
     from fullpipe import api
     from fullpipe.report import tables
     from fullpipe.scenario.scenario import from_file
