@@ -37,6 +37,13 @@ def with_toy() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True)
+def only_here() -> Iterator[None]:
+    """What a command is given stays with the process; here, with its test."""
+    with stacks.using([]):
+        yield
+
+
 # Without the program.
 
 
@@ -100,7 +107,7 @@ def test_another_adapter_has_another_build(tmp_path: Path, monkeypatch: pytest.M
 def test_a_scenario_starts_no_adapter_by_itself(tmp_path: Path) -> None:
     scenario = tmp_path / "one.toml"
     scenario.write_text(
-        'duration = "1 s"\npath = { rate = "1 Mbit/s", rtt = "20 ms" }\nflows = [{ controller = "toy:reno" }]\n'
+        'path = { rate = "1 Mbit/s", rtt = "20 ms" }\nflows = [{ controller = "toy:reno" }]\n'
         f'[stacks]\ntoy = "{adapter()}"\n',
         encoding="utf-8",
     )
@@ -109,9 +116,7 @@ def test_a_scenario_starts_no_adapter_by_itself(tmp_path: Path) -> None:
 
 
 def test_the_helper_in_python_speaks_the_protocol() -> None:
-    process = subprocess.Popen(
-        [sys.executable, str(ADAPTER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
+    process = subprocess.Popen([sys.executable, str(ADAPTER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdin is not None and process.stdout is not None
 
     def ask(content: bytes) -> bytes:
@@ -122,7 +127,7 @@ def test_the_helper_in_python_speaks_the_protocol() -> None:
     assert json.loads(ask(b'{"protocol": 1}'))["name"] == "toy"
     setup = {"seed": 1, "controller": "reno", "mtu": 1472}
     assert json.loads(ask(json.dumps(setup).encode())) == {"ok": True}
-    # The application begins at 5 ms of a turn of 20: a datagram leaves then, and the next timer is a second later.
+    # The application begins 5 ms into a turn of 20: a datagram leaves then, with a timer of a second.
     asked = struct.pack("<QQII", 0, 20_000_000, 0, 1) + struct.pack("<QB7xQ", 5_000_000, 0, 3000)
     answer = ask(asked)
     until, timer, flags, delivered, *_ = struct.unpack_from("<16Q", answer)
@@ -191,9 +196,14 @@ def test_what_an_adapter_cannot_run_is_refused() -> None:
     for flow, reason in (
         ({"controller": "toy:cubic"}, "toy has no controller cubic; choose toy:reno, toy:fixed"),
         ({"controller": "tcpls:cubic"}, "tcpls is not a stack of this world; it has noq, quinn, toy"),
-        ({"controller": "toy:reno", "bursts": {"size": "10 kB", "every": "1 s"}}, "an adapter sends one stream"),
+        (
+            {"controller": "toy:reno", "bursts": {"size": "10 kB", "every": "1 s"}},
+            "an adapter sends one stream",
+        ),
     ):
-        (alternative,) = api.load({"path": {"rate": "1 Mbit/s", "rtt": "20 ms"}, "flows": [flow]}).alternatives
+        (alternative,) = api.load(
+            {"path": {"rate": "1 Mbit/s", "rtt": "20 ms"}, "flows": [flow]}
+        ).alternatives
         assert reason in (quic.WORLD.refuses(alternative) or "")
 
 
@@ -257,7 +267,14 @@ def test_a_process_that_an_adapter_leaves_ends_with_the_run() -> None:
 
     before = len(left())
     with stacks.using([toy("leak")]):
-        fp.run({"duration": "1 s", "path": {"rate": "1 Mbit/s", "rtt": "20 ms"}, "flows": [{"controller": "toy:reno"}]}, world="quic")
+        fp.run(
+            {
+                "duration": "1 s",
+                "path": {"rate": "1 Mbit/s", "rtt": "20 ms"},
+                "flows": [{"controller": "toy:reno"}],
+            },
+            world="quic",
+        )
     assert _soon(lambda: len(left()) <= before)
 
 
@@ -268,7 +285,8 @@ def test_nothing_survives_the_death_of_the_parent() -> None:
         "from fullpipe.runs.worlds import stacks\n"
         f"with stacks.using([stacks.of_command('toy', {adapter('hang')!r})]):\n"
         "    flows = [{'controller': 'toy:reno'}]\n"
-        "    fp.run({'duration': '60 s', 'path': {'rate': '1 Mbit/s', 'rtt': '20 ms'}, 'flows': flows}, world='quic')\n"
+        "    path = {'rate': '1 Mbit/s', 'rtt': '20 ms'}\n"
+        "    fp.run({'duration': '60 s', 'path': path, 'flows': flows}, world='quic')\n"
     )
     parent = subprocess.Popen([sys.executable, "-c", script], env={**os.environ, stacks.VARIABLE: "600"})
     try:
@@ -290,7 +308,9 @@ def test_a_check_finds_that_packets_repeat_however_the_stack_is_asked() -> None:
 
 @needs_program
 def test_a_check_names_the_first_packet_that_differs() -> None:
-    code, said = command("stacks", "check", adapter("random"), "--controller", "fixed", "--duration", "2 s", "--json")
+    code, said = command(
+        "stacks", "check", adapter("random"), "--controller", "fixed", "--duration", "2 s", "--json"
+    )
     assert code == 1, said
     again = json.loads(said)[1]
     assert not again["same"]

@@ -56,13 +56,12 @@ def complete_queues(incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]
 
 
-def _give_stacks(context: typer.Context, given: list[str] | None) -> list[str] | None:
-    """Lets this process start the adapters that are named, as long as its command runs."""
+def use_stacks(given: list[str] | None) -> None:
+    """Lets this process start the adapters that are named."""
     if given:
         from fullpipe.runs.worlds import stacks
 
-        context.with_resource(stacks.using([stacks.of_text(one) for one in given]))
-    return given
+        stacks.give([stacks.of_text(one) for one in given])
 
 
 Stacks = Annotated[
@@ -70,9 +69,7 @@ Stacks = Annotated[
     typer.Option(
         "--stack",
         metavar="NAME=COMMAND",
-        help="A stack behind an adapter, whose controllers are then NAME:CONTROLLER in the world quic; may be "
-        "repeated.",
-        callback=_give_stacks,
+        help="A stack behind an adapter, with NAME:CONTROLLER for --world quic; may be repeated.",
         show_default=False,
     ),
 ]

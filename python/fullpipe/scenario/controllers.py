@@ -57,7 +57,7 @@ _METHODS = (
     "limits",
 )
 _IN_NO_FILE = "own"
-# A stack and its controller (crates/scenario/src/stack.rs). What one of ours has behind the colon has a value.
+# A stack and its controller (crates/scenario/src/stack.rs). A parameter of one of ours has a value.
 _OF_STACK = re.compile(r"[a-z0-9_-]+:[a-z0-9_-]+")
 _SUFFIX = ".py"
 _OURS = Path(__file__).parent.parent  # The package.

@@ -1,8 +1,8 @@
 """What an adapter in Python needs besides its stack: `serve(about, make)` speaks Fullpipe's stack protocol.
 
 An adapter brings a transport stack into Fullpipe's virtual time (quic/adapters/PROTOCOL.md): its process has
-both ends of a connection. `make(setup)` returns an object with the methods of `Stack`. Times are nanoseconds of
-the run. End 0 is the client, which sends the data; end 1 is the server.
+both ends of a connection. `make(setup)` returns an object with the methods of `Stack`. Times are nanoseconds
+of the run. End 0 is the client, which sends the data; end 1 is the server.
 """
 
 import json
@@ -31,7 +31,7 @@ class App:
 
 @dataclass
 class State:
-    """What the sending end says of itself; NEVER for what it does not know. Volumes are bytes, rates bit/s."""
+    """What the sending end says of itself; NEVER if it does not know. Volumes are bytes, rates bit/s."""
 
     window: int = NEVER
     ssthresh: int = NEVER
@@ -49,7 +49,7 @@ class State:
 class Stack(Protocol):
     """Both ends of a connection."""
 
-    # The handshake is complete; it has ended although nobody wanted it to; bytes that the receiver has, in order.
+    # The handshake is complete; it has ended although nobody wanted it to; bytes that the receiver has.
     connected: bool
     failed: bool
     delivered: int

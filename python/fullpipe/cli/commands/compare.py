@@ -33,6 +33,7 @@ from fullpipe.cli.options import (
     tell_log_size,
     tell_logs,
     tell_work,
+    use_stacks,
     watching,
     write,
 )
@@ -94,7 +95,7 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Compare controllers, each alone on the path; print a table and write a report."""
-    del stack  # Its callback has given the stacks to this process.
+    use_stacks(stack)
     from fullpipe import api
     from fullpipe.conformance.programs.case import name_of
     from fullpipe.scenario import scenario

@@ -32,6 +32,7 @@ from fullpipe.cli.options import (
     tell_log_size,
     tell_logs,
     tell_work,
+    use_stacks,
     watching,
     write,
 )
@@ -80,7 +81,7 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Run a scenario and print a table of its flows and queues; with several seeds, means and intervals."""
-    del stack  # Its callback has given the stacks to this process.
+    use_stacks(stack)
     from fullpipe import api
     from fullpipe.report import tables
     from fullpipe.scenario.scenario import from_file

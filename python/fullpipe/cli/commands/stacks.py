@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from fullpipe.cli.options import DISAGREE, AsJson, Stacks, console
+from fullpipe.cli.options import DISAGREE, AsJson, Stacks, console, use_stacks
 
 app = typer.Typer(
     invoke_without_command=True,
@@ -22,9 +22,9 @@ def list_(context: typer.Context, stack: Stacks = None, as_json: AsJson = False)
     program that speaks the protocol in quic/adapters/PROTOCOL.md. A scenario names a controller of it as
     NAME:CONTROLLER, and never starts an adapter by itself.
     """
-    del stack  # Its callback has given the stacks to this process.
     if context.invoked_subcommand is not None:
         return
+    use_stacks(stack)
     from fullpipe.report import tables
     from fullpipe.runs.worlds import quic_stacks
 
@@ -50,9 +50,9 @@ def check(
 ) -> None:
     """Check whether an adapter gives equal packets for equal seeds, however it is asked.
 
-    Each controller runs over the same path: twice, in turns as long as nothing can arrive that leaves in them,
-    and in turns of an instant each; twice more while other processes take the processor, and all on one core;
-    and with another seed. The first packet that differs is named. Exit code 1: packets differ.
+    Each controller runs over the same path: twice in turns so short that nothing can arrive which leaves in
+    them; in turns of an instant each; on one core, while other processes take it; and with another seed. The
+    first packet that differs is named. Exit code 1: packets differ.
     """
     from fullpipe.report import tables
     from fullpipe.runs.worlds import quic_stacks, stacks

@@ -38,7 +38,7 @@ class Quic(World):
     runs = 5
 
     def build(self) -> str:
-        """The fingerprint of the program, its sources and the stacks' versions, and of adapters that are given."""
+        """The fingerprint of the program, its sources and stacks, and of adapters that are given."""
         given = (f"{stack.name}={stack.build}" for stack in stacks.given())
         return " ".join((quic_program.about().build, *given))
 

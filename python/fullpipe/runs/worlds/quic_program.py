@@ -116,7 +116,11 @@ def controllers() -> list[dict[str, Any]]:
         for one in stack["controllers"]
     ]
     inside += [
-        (f"{stack.name}:{name}", f"{stack.about['name']}'s {name}", f"{stack.about['name']} {stack.about['version']}")
+        (
+            f"{stack.name}:{name}",
+            f"{stack.about['name']}'s {name}",
+            f"{stack.about['name']} {stack.about['version']}",
+        )
         for stack in stacks.given()
         for name in stack.about["controllers"]
     ]
@@ -252,7 +256,7 @@ def _is_queue(told: object) -> bool:
     )
 
 
-# The columns of looks, and whether a value may be unknown. Words come as a word and how often it was shown in a row.
+# The columns of looks, and whether a value may be unknown. Words come as a word and how often in a row.
 _COLUMNS = {
     **dict.fromkeys(("cwnd", "pacing_rate_bps", "bandwidth_bps", "rtt_ms"), True),
     **dict.fromkeys(("inflight", "delivered_bytes", "delivered_segments", "segments_sent"), False),
@@ -291,7 +295,7 @@ def _looks(told: object, most: int) -> dict[str, list[Any]] | None:
 
 
 def _are_numbers(column: list[Any], may_be_unknown: bool) -> bool:
-    """Whether all are finite numbers from 0, or unknown where that may be. Ten times faster than one by one."""
+    """Whether all are finite numbers from 0, or unknown where that may be. One by one is slower."""
     types = set(map(type, column))
     known = column
     if type(None) in types:
@@ -416,7 +420,7 @@ class Talk:
         return self._state(self.header())
 
     def looks(self, most: int) -> tuple[dict[str, Any], dict[str, list[Any]]]:
-        """The answer to a request for at most so many looks: the state behind the last, and a column for each quantity."""
+        """The answer to a request for at most so many looks: the state behind the last, and columns."""
         told = self.header()
         columns = _looks(told.pop("looks", None), most)
         if columns is None:

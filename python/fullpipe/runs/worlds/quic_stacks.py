@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import Any
 
-
 from fullpipe.errors import mistake
 from fullpipe.runs.worlds import child, quic_program, stacks
 from fullpipe.scenario.scenario import from_document
@@ -71,7 +70,10 @@ class Checked:
 
     def row(self) -> dict[str, Any]:
         """For JSON."""
-        return {name: getattr(self, name) for name in ("controller", "way", "packets", "digest", "same", "differs")}
+        return {
+            name: getattr(self, name)
+            for name in ("controller", "way", "packets", "digest", "same", "differs")
+        }
 
 
 def check(subject: stacks.Stack, controllers: Sequence[str] | None, duration: str) -> list[Checked]:
@@ -95,9 +97,7 @@ def check(subject: stacks.Stack, controllers: Sequence[str] | None, duration: st
             differs = "" if trace == first else _difference(first, trace)
             digest = hashlib.sha256(trace).hexdigest()[:16]
             packets = len(trace) // _PACKET.size
-            results.append(
-                Checked(controller, way, packets, digest, seed == _SEED, trace == first, differs)
-            )
+            results.append(Checked(controller, way, packets, digest, seed == _SEED, trace == first, differs))
     return results
 
 

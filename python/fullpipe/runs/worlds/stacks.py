@@ -1,7 +1,7 @@
 """Stacks in processes of their own: `--stack NAME=./adapter` names the program that has one.
 
-The world `quic` starts an adapter for each of its flows, and talks to it (quic/adapters/PROTOCOL.md). Only who
-runs a scenario names adapters: a scenario says `NAME:controller`, and starts nothing by itself.
+The world `quic` starts an adapter for each of its flows, and talks to it (quic/adapters/PROTOCOL.md). Only
+who runs a scenario names adapters: a scenario says `NAME:controller`, and starts nothing by itself.
 """
 
 import contextlib
@@ -76,7 +76,7 @@ def given() -> tuple[Stack, ...]:
 
 
 def requested(spec_json: str | None = None) -> dict[str, list[dict[str, Any]]]:
-    """What a request to the world's program has of stacks: all, or those that a spec names; nothing without any."""
+    """What a request to the program has of stacks: all, or those that a spec names; nothing without."""
     stacks = given()
     if stacks and spec_json is not None:
         named = {text.partition(":")[0] for text in of_stacks(spec_json)}
@@ -84,12 +84,18 @@ def requested(spec_json: str | None = None) -> dict[str, list[dict[str, Any]]]:
     return {"stacks": [stack.request for stack in stacks]} if stacks else {}
 
 
+def give(stacks: Sequence[Stack]) -> None:
+    """Lets the world `quic` start the adapters of these stacks from now on."""
+    with _lock:
+        _given.update({stack.name: stack for stack in stacks})
+
+
 @contextlib.contextmanager
 def using(stacks: Sequence[Stack]) -> Iterator[None]:
-    """Lets the world `quic` start the adapters of these stacks, besides those that it may start already."""
+    """The same as long as it is open."""
     with _lock:
         before = dict(_given)
-        _given.update({stack.name: stack for stack in stacks})
+    give(stacks)
     try:
         yield
     finally:
@@ -186,7 +192,9 @@ def _answer(name: str, command: Sequence[str]) -> bytes:
             said = texts[output]
             length = _LENGTH.unpack_from(said)[0] if len(said) >= _LENGTH.size else 0
             if length > _MOST_BYTES:
-                raise broken(name, command, f"says what it is in {length} bytes; at most {_MOST_BYTES} are read")
+                raise broken(
+                    name, command, f"says what it is in {length} bytes; at most {_MOST_BYTES} are read"
+                )
             if len(said) >= _LENGTH.size + length and len(said) >= _LENGTH.size:
                 return bytes(said[_LENGTH.size : _LENGTH.size + length])
             left_s = ends_s - time.monotonic()
