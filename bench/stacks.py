@@ -148,8 +148,8 @@ def table(lines: Sequence[evidence.Line], older: str = "") -> str:
     settled = f"of which the first {SETTLED_S} are left out; seed {setup['seed']}"
     text = [
         f"{setup['rate']}, {setup['rtt']}, {setup['seconds']} s, {settled}. Share: of the goodput beside "
-        f"`{_CUBIC}`, with 1 bdp. Repeats: `fullpipe stacks check`. The last column is thousands of packets of the "
-        "sender's a second of CPU, of all processes.",
+        f"`{_CUBIC}`, with 1 bdp. Repeats: `fullpipe stacks check`. The last column is thousands of packets of "
+        "the sender's a second of CPU, of all processes.",
         *(["", older] if older else []),
         "",
         f"| controller | {of_path} | share | repeats | packets |",

@@ -537,3 +537,70 @@ pub(crate) fn described(stack: &OutsideStack) -> String {
     let licence = if licence.is_empty() { "licence not said" } else { licence };
     format!("{name} {version} ({licence}), {}: {policy}", stack.command.join(" "))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullpipe_scenario::{Format, resolve};
+
+    fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    fn path(more: &str) -> Spec {
+        let document = format!(
+            "duration = \"1 s\"\npath = {{ rate = \"10 Mbit/s\", rtt = \"40 ms\" {more} }}\nflows = [{{ controller = \"mine:cubic\" }}]"
+        );
+        resolve(&document, Format::Toml, None).unwrap()
+    }
+
+    #[test]
+    fn the_delay_at_the_end_is_the_flows_if_nobody_else_needs_it_in_the_chain() {
+        let spec = path("");
+        let of = |outside: &[bool], fixed| Tail::of(&spec.forward, outside, fixed);
+        let whole = spec.forward.len();
+        assert_eq!((of(&[false], true).begins, of(&[false, true], false).begins), (whole, whole));
+        for tail in [of(&[true], true), of(&[true], false), of(&[false, true], true)] {
+            assert_eq!((tail.begins, tail.by_flow(ms(3))), (whole - 1, ms(23)));
+            assert_eq!((tail.in_chain(true, ms(3)), tail.in_chain(false, ms(3))), (Duration::ZERO, ms(23)));
+        }
+    }
+
+    #[test]
+    fn a_change_of_that_delay_is_the_flows_and_any_other_is_not() {
+        let spec = path("");
+        let mut tail = Tail::of(&spec.forward, &[true], false);
+        let last = spec.forward.len() - 1;
+        assert_eq!(tail.change(last, Change::Delay(ms(7))), Some(ms(7)));
+        assert_eq!(tail.change(0, Change::Delay(ms(9))), None);
+        assert_eq!(tail.by_flow(Duration::ZERO), ms(7));
+    }
+
+    #[test]
+    fn what_comes_behind_a_delay_that_shrinks_waits_for_its_predecessor() {
+        let mut behind = Behind::new(ms(50), Duration::ZERO);
+        let at = |millis: u64| Time::from_micros(millis * 1000);
+        behind.push(at(99), 1, Ecn::NotEct, BytesMut::new());
+        behind.delay = ms(10);
+        behind.push(at(100), 1, Ecn::NotEct, BytesMut::new());
+        behind.push(at(140), 1, Ecn::NotEct, BytesMut::new());
+        let times: Vec<Time> = behind.arriving.iter().map(|one| one.at).collect();
+        assert_eq!(times, [at(149), at(149), at(150)]);
+    }
+
+    #[test]
+    fn a_record_says_what_an_adapter_does_not_tell() {
+        let about = serde_json::json!({
+            "protocol": 1, "name": "x", "version": "2", "controllers": ["cubic"], "policy": "paced",
+            "tells": ["window", "ssthresh", "in_flight", "srtt", "min_rtt", "pacing_rate", "bandwidth", "lost"],
+        });
+        let stack = OutsideStack {
+            name: "mine".to_owned(),
+            command: vec!["./x".to_owned()],
+            about: serde_json::from_value(about).unwrap(),
+        };
+        let said = not_told(&stack).unwrap();
+        assert_eq!(said, "mine does not tell acked, timeouts, phase: they are 0 or missing in the record.");
+        assert_eq!(described(&stack), "x 2 (licence not said), ./x: paced");
+    }
+}

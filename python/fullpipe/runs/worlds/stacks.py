@@ -136,7 +136,7 @@ def of_command(name: str, command: str) -> Stack:
 
 
 def _controllers() -> set[str]:
-    return {one["name"] for one in _native.controllers()}
+    return {one["name"] for one in json.loads(_native.controllers())}
 
 
 def _about(name: str, command: Sequence[str]) -> dict[str, Any]:
