@@ -217,11 +217,11 @@ def test_what_an_adapter_cannot_run_is_refused() -> None:
         ("flood", "answers with 4294967295 bytes; at most 67108864 are read"),
         ("grow", "wants to send 2"),
         ("late", "an answer repeats the turn's end"),
-        ("past", "sends at 0.4"),
+        ("past", "sends at 400 ms, before its turn, which begins at"),
         ("long", "sends a datagram of 9000 bytes; the path carries 1 to 1472 (hosts.mtu)"),
         ("short", "datagrams leave, and its answer ends after"),
         ("fails", "ends its connection: the peer has closed"),
-        ("spin", "asks to be called again and again, and does nothing"),
+        ("spin", "asks to be called again 1000 times within 1 ms, and does nothing"),
     ],
 )
 def test_an_adapter_with_a_defect_ends_its_run_and_is_named(

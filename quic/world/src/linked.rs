@@ -1,6 +1,5 @@
 //! A flow whose stack is linked in: both ends of its connection, and both applications.
 
-
 use bytes::BytesMut;
 use fullpipe_cc::{CaState, Limits, Phase};
 use fullpipe_export as export;
@@ -316,12 +315,7 @@ impl Flow for Linked {
         }
     }
 
-    fn drive_sender(
-        &mut self,
-        now: Time,
-        forward: &mut Wire,
-        scratch: &mut Vec<u8>,
-    ) -> Result<(), String> {
+    fn drive_sender(&mut self, now: Time, forward: &mut Wire, scratch: &mut Vec<u8>) -> Result<(), String> {
         if let Some(sender) = &mut self.sender {
             let sender = &mut **sender;
             let tap = self.setup.tap.as_ref();
@@ -358,12 +352,7 @@ impl Flow for Linked {
         Ok(())
     }
 
-    fn drive_receiver(
-        &mut self,
-        now: Time,
-        reverse: &mut Wire,
-        scratch: &mut Vec<u8>,
-    ) -> Result<(), String> {
+    fn drive_receiver(&mut self, now: Time, reverse: &mut Wire, scratch: &mut Vec<u8>) -> Result<(), String> {
         if let Some(receiver) = &mut self.receiver {
             let receiver = &mut **receiver;
             let tap = self.setup.tap.as_ref();

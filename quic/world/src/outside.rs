@@ -55,8 +55,9 @@ const IP_TCP_BYTES: u64 = 40;
 const AROUND_STREAM: u64 = 34;
 /// The most bytes of datagrams that wait for the times at which they leave.
 const MOST_WAITING: usize = 256 << 20;
-/// The most turns in a row in which nothing arrives and nothing leaves. Timers of a stack are milliseconds apart.
-const MOST_IDLE: u32 = 1_000_000;
+/// The most turns in a row in which nothing arrives and nothing leaves, within [`IDLE`]. Timers of a stack are milliseconds apart.
+const MOST_IDLE: u32 = 1000;
+const IDLE: Duration = Duration::from_millis(1);
 
 /// The end of a direction, behind which there is nothing but constant delays.
 #[derive(Clone, Debug)]
@@ -162,7 +163,8 @@ pub(crate) struct Outside {
     events: Vec<Event>,
     /// The end of the latest turn; `None` before the first.
     turned: Option<Time>,
-    idle: u32,
+    /// Turns in which nothing happened, and when the first of them began.
+    idle: (u32, Time),
     told: Told,
     completes: Time,
     ended: Option<Ended>,
@@ -250,7 +252,7 @@ impl Outside {
             timer: start,
             events: vec![Event::Send { at: start, bytes: total.unwrap_or(u64::MAX) }],
             turned: None,
-            idle: 0,
+            idle: (0, Time::ZERO),
             told: Told::default(),
             completes: Time::NEVER,
             ended: None,
@@ -275,7 +277,10 @@ impl Outside {
     }
 
     fn turn(&mut self, now: Time, horizon: Time) -> Result<(), String> {
-        let until = now.saturating_add(Duration::from_nanos(self.window())).min(horizon.max(now)).min(self.stop.max(now));
+        let until = now
+            .saturating_add(Duration::from_nanos(self.window()))
+            .min(horizon.max(now))
+            .min(self.stop.max(now));
         let mut turn = Turn { now, until, arrivals: Vec::new(), events: Vec::new() };
         // By time; at equal times, what comes to the server first.
         loop {
@@ -299,9 +304,12 @@ impl Outside {
             return Err(format!("ends its connection{}", self.process.last_words()));
         }
         let nothing = turn.arrivals.is_empty() && answer.departures.is_empty();
-        self.idle = if nothing { self.idle + 1 } else { 0 };
-        if self.idle > MOST_IDLE {
-            return Err(format!("asks to be called again and again, and does nothing, since {now}"));
+        if !nothing || now.saturating_since(self.idle.1) > IDLE {
+            self.idle = (0, now);
+        }
+        self.idle.0 += 1;
+        if self.idle.0 > MOST_IDLE {
+            return Err(format!("asks to be called again {MOST_IDLE} times within {IDLE}, and does nothing"));
         }
         for departure in answer.departures {
             if let Some(trace) = &mut self.trace {

@@ -65,8 +65,8 @@ use crate::cc::Own;
 use crate::change::SaidChange;
 use crate::error::QuicError;
 use crate::failure::failure;
-use crate::looks::LookRequest;
 use crate::frames::{Frame, Wrong, frames, read_frame, write_frame, write_json, write_last};
+use crate::looks::LookRequest;
 use crate::options::{Crypto, Options, stacks};
 use crate::outside::OutsideStack;
 use crate::qlog::{QlogFiles, SaidQlog};
@@ -572,13 +572,21 @@ mod tests {
             (1..=steps).map(|step| json!({"advance_ns": step * 2_500_000}).to_string()).collect();
         let singly: Vec<&str> =
             [begin.as_str()].into_iter().chain(singly.iter().map(String::as_str)).collect();
-        let singly: Vec<Value> =
-            answers(serve_play, &singly)[1..].iter().map(|frame| value(frame)).collect();
+        let singly: Vec<Value> = answers(serve_play, &singly)[1..].iter().map(|frame| value(frame)).collect();
         let look = json!({"look": {"step_ns": 2_500_000, "steps": steps}}).to_string();
         let together = value(&answers(serve_play, &[&begin, &look])[1]);
         let looks = &together["looks"];
         assert_eq!(together["flow"], singly[39]["flow"]);
-        for name in ["connected", "cwnd", "inflight", "pacing_rate_bps", "rtt_ms", "delivered_bytes", "segments_sent", "lost"] {
+        for name in [
+            "connected",
+            "cwnd",
+            "inflight",
+            "pacing_rate_bps",
+            "rtt_ms",
+            "delivered_bytes",
+            "segments_sent",
+            "lost",
+        ] {
             let of_steps: Vec<&Value> = singly.iter().map(|state| &state["flow"][name]).collect();
             assert_eq!(looks[name], json!(of_steps), "{name}");
         }

@@ -410,7 +410,9 @@ impl World {
                 // Not in the scenario, but it decides results.
                 sysctls: [("quic.batch".to_owned(), options.batch.to_string())]
                     .into_iter()
-                    .chain(self.outside.iter().map(|stack| (format!("stack.{}", stack.name), described(stack))))
+                    .chain(
+                        self.outside.iter().map(|stack| (format!("stack.{}", stack.name), described(stack))),
+                    )
                     .collect(),
                 lateness: None,
                 processor: None,

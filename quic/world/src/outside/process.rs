@@ -84,7 +84,8 @@ impl Process {
     /// Why there is none, in words that go on behind the adapter's name.
     pub(crate) fn ask(&mut self, frame: &[u8]) -> Result<Vec<u8>, String> {
         let ends = clock() + self.patience;
-        let length = u32::try_from(frame.len()).map_err(|_| "would be asked with more than 4 GB".to_owned())?;
+        let length =
+            u32::try_from(frame.len()).map_err(|_| "would be asked with more than 4 GB".to_owned())?;
         self.send(&length.to_le_bytes(), ends)?;
         self.send(frame, ends)?;
         let head = self.take(4, ends)?;

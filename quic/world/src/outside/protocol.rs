@@ -197,8 +197,9 @@ pub(crate) fn read(frame: &[u8], turn: &Turn, before: &Told, most: usize) -> Res
     let words: [u64; WORDS] = std::array::from_fn(|index| word(frame, 8 * index));
     if words[0] != until.as_nanos() {
         return Err(format!(
-            "answers for {} when it was asked until {until}; an answer repeats the turn's end",
-            Time::from_nanos(words[0])
+            "answers for {} ns when it was asked until {} ns; an answer repeats the turn's end",
+            words[0],
+            until.as_nanos()
         ));
     }
     let told = Told {
@@ -225,7 +226,10 @@ pub(crate) fn read(frame: &[u8], turn: &Turn, before: &Told, most: usize) -> Res
         ));
     }
     if told.delivered_at.is_some_and(|at| at > *until) {
-        return Err(format!("has delivered at {}, behind the turn's end {until}", told.delivered_at.unwrap_or_default()));
+        return Err(format!(
+            "has delivered at {}, behind the turn's end {until}",
+            told.delivered_at.unwrap_or_default()
+        ));
     }
     let count = u32::from_le_bytes([frame[HEAD - 4], frame[HEAD - 3], frame[HEAD - 2], frame[HEAD - 1]]);
     let mut departures = Vec::new();
@@ -236,12 +240,9 @@ pub(crate) fn read(frame: &[u8], turn: &Turn, before: &Told, most: usize) -> Res
         }
         let at = Time::from_nanos(word(frame, place));
         let (end, codepoint) = (frame[place + 8], frame[place + 9]);
-        let length = u32::from_le_bytes([
-            frame[place + 12],
-            frame[place + 13],
-            frame[place + 14],
-            frame[place + 15],
-        ]) as usize;
+        let length =
+            u32::from_le_bytes([frame[place + 12], frame[place + 13], frame[place + 14], frame[place + 15]])
+                as usize;
         place += PACKET;
         if end > 1 {
             return Err(format!("sends from end {end}; there are 0, the client, and 1, the server"));
@@ -250,7 +251,9 @@ pub(crate) fn read(frame: &[u8], turn: &Turn, before: &Told, most: usize) -> Res
             return Err(format!("sends at {at}, before its turn, which begins at {now}"));
         }
         if length == 0 || length > most {
-            return Err(format!("sends a datagram of {length} bytes; the path carries 1 to {most} (hosts.mtu)"));
+            return Err(format!(
+                "sends a datagram of {length} bytes; the path carries 1 to {most} (hosts.mtu)"
+            ));
         }
         if frame.len() - place < length {
             return Err(format!(
@@ -324,9 +327,15 @@ mod tests {
             (answer(|words| words[4] = at(21).as_nanos(), good, b"abc"), "behind the turn's end"),
             (answer(|_| (), (at(9).as_nanos(), 0, 3), b"abc"), "before its turn, which begins at"),
             (answer(|_| (), (good.0, 2, 3), b"abc"), "sends from end 2"),
-            (answer(|_| (), (good.0, 0, 1473), b"abc"), "sends a datagram of 1473 bytes; the path carries 1 to 1472"),
+            (
+                answer(|_| (), (good.0, 0, 1473), b"abc"),
+                "sends a datagram of 1473 bytes; the path carries 1 to 1472",
+            ),
             (answer(|_| (), (good.0, 0, 0), b""), "sends a datagram of 0 bytes"),
-            (answer(|_| (), (good.0, 0, 4), b"abc"), "says that a datagram has 4 bytes, and its answer ends after 3"),
+            (
+                answer(|_| (), (good.0, 0, 4), b"abc"),
+                "says that a datagram has 4 bytes, and its answer ends after 3",
+            ),
             (answer(|_| (), good, b"abcd"), "has 1 bytes behind the last datagram"),
         ];
         for (frame, expected) in cases {
@@ -349,7 +358,10 @@ mod tests {
         turn.write(&mut frame);
         assert_eq!((word(&frame, 0), word(&frame, 8)), (at(10).as_nanos(), at(20).as_nanos()));
         assert_eq!(frame[16..24], [1, 0, 0, 0, 1, 0, 0, 0]);
-        assert_eq!((word(&frame, 24), &frame[32..42]), (at(12).as_nanos(), &[1, 3, 0, 0, 2, 0, 0, 0, b'x', b'y'][..]));
+        assert_eq!(
+            (word(&frame, 24), &frame[32..42]),
+            (at(12).as_nanos(), &[1, 3, 0, 0, 2, 0, 0, 0, b'x', b'y'][..])
+        );
         assert_eq!((word(&frame, 42), frame[50], word(&frame, 58)), (at(11).as_nanos(), 0, u64::MAX));
         assert_eq!(frame.len(), 66);
     }
