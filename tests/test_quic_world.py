@@ -108,7 +108,7 @@ def test_results_of_the_world_are_shown_without_the_program() -> None:
         ("#!/bin/sh\necho oh no >&2\nexit 7\n", "it ended with code 7: oh no"),
         ("#!/bin/sh\necho '[]'\n", "it does not answer as a fullpipe-quic does"),
         ('#!/bin/sh\necho \'{"protocol": 2, "build": "x", "stacks": [1]}\'\n', "it does not answer"),
-        ("#!/bin/sh\necho '{\"protocol\": 2}'\n", "it speaks protocol 2, this Fullpipe 1"),
+        ("#!/bin/sh\necho '{\"protocol\": 1}'\n", "it speaks protocol 1, this Fullpipe 2"),
         ("no program", "Exec format error"),
         ("#!/bin/sh\nexec yes\n", "it does not answer as a fullpipe-quic does"),
         ("#!/bin/sh\nexec yes >&2\n", "it does not answer as a fullpipe-quic does"),
