@@ -7,7 +7,7 @@ use fullpipe_noq::Watch;
 use fullpipe_scenario::ControllerChoice;
 
 use crate::endpoint::{phase_in, values_in};
-use crate::outside::{Choice, OutsideStack};
+use crate::stack::{Choice, OutsideStack};
 use crate::unfilled;
 
 /// A factory of controllers for noq.

@@ -4,7 +4,8 @@
 
 use fullpipe_scenario::spec::{Spec, Workload};
 
-use crate::outside::{OutsideStack, not_told};
+use crate::outside::not_told;
+use crate::stack::OutsideStack;
 
 /// Said of a transfer over noq. Of a bulk flow, what lies behind a hole counts, too. `tests/noq_stream_hole.rs` has the cause.
 const HOLE: &str = "noq can lose bytes of a stream for good after thousands of losses, because this world reads streams in any \

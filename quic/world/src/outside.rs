@@ -10,7 +10,6 @@ mod process;
 mod protocol;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
 
 use bytes::BytesMut;
 use fullpipe_cc::{CaState, Limits};
@@ -19,35 +18,16 @@ use fullpipe_path::{Change, Ecn, Packet};
 use fullpipe_record::Sample;
 use fullpipe_scenario::spec::{EcnUse, FlowSpec, Randomness, Spec, Workload};
 use fullpipe_units::{Duration, Time};
-use serde::Deserialize;
 use serde_json::json;
 
 use self::process::Process;
 use self::protocol::{Arrival, Event, TELLS, Told, Turn};
-pub use self::protocol::{Layer, StackAbout};
 use crate::cc::phase_by_threshold;
 use crate::flow::{Ended, Ends, Flow, Sampled, payload};
 use crate::linked::receive_window;
 use crate::options::{HEADER_BYTES, Options};
+use crate::stack::{Choice, Layer, OutsideStack, StackAbout};
 use crate::wire::Wire;
-
-/// A stack in a process of its own, as a run is told of it.
-#[derive(Clone, Debug, Deserialize)]
-pub struct OutsideStack {
-    /// As in `NAME:controller`.
-    pub name: String,
-    /// The words of the command that starts its adapter; no shell reads them.
-    pub command: Vec<String>,
-    /// What the adapter says of itself.
-    pub about: StackAbout,
-}
-
-/// A controller of such a stack.
-#[derive(Clone, Debug)]
-pub(crate) struct Choice {
-    pub(crate) stack: Arc<OutsideStack>,
-    pub(crate) controller: String,
-}
 
 /// The bytes that IP and TCP put around a segment of a stack that hands over whole IP packets.
 const IP_TCP_BYTES: u64 = 40;

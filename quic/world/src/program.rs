@@ -68,11 +68,11 @@ use crate::failure::failure;
 use crate::frames::{Frame, Wrong, frames, read_frame, write_frame, write_json, write_last};
 use crate::looks::LookRequest;
 use crate::options::{Crypto, Options, stacks};
-use crate::outside::OutsideStack;
 use crate::qlog::{QlogFiles, SaidQlog};
 use crate::refusal::refuses_with;
 use crate::run::{run_logged, run_telling, tell_places_of_panics};
 use crate::simulation::{FlowNow, QueueNow, Simulation, Status};
+use crate::stack::OutsideStack;
 use crate::watch;
 
 /// The version of the protocol.

@@ -21,7 +21,7 @@ from pathlib import Path
 from struct import Struct
 from typing import Any
 
-from fullpipe import _native
+import fullpipe._native as _native
 from fullpipe.errors import mistake
 from fullpipe.runs.worlds import child
 from fullpipe.scenario.controllers import of_stacks

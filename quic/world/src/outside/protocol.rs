@@ -5,7 +5,6 @@
 use fullpipe_cc::Phase;
 use fullpipe_path::Ecn;
 use fullpipe_units::Time;
-use serde::{Deserialize, Serialize};
 
 /// The version of the protocol.
 pub(crate) const VERSION: u32 = 1;
@@ -19,45 +18,6 @@ const HEAD: usize = 8 * WORDS + 4;
 const WORDS: usize = 16;
 /// Bytes of an arrival, or of a departure, in front of its datagram.
 const PACKET: usize = 16;
-
-/// What an adapter says of itself.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct StackAbout {
-    /// The version of the protocol that it speaks.
-    pub protocol: u32,
-    /// The stack.
-    pub name: String,
-    /// Its version.
-    pub version: String,
-    /// Its licence, as an SPDX expression.
-    #[serde(default)]
-    pub licence: String,
-    /// Its congestion controllers.
-    pub controllers: Vec<String>,
-    /// What its datagrams are.
-    #[serde(default)]
-    pub layer: Layer,
-    /// What it can tell of a connection: names of the answer's numbers.
-    #[serde(default)]
-    pub tells: Vec<String>,
-    /// What the adapter decides for the stack, as a sentence: pacing, sizes of writes, acknowledgements.
-    #[serde(default)]
-    pub policy: String,
-    /// The largest datagram that it sends, where that is less than what the path carries.
-    #[serde(default)]
-    pub most_datagram: Option<u16>,
-}
-
-/// What a datagram is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Layer {
-    /// The payload of UDP over IPv4.
-    #[default]
-    Udp,
-    /// A whole IP packet.
-    Ip,
-}
 
 /// What happens in a turn, as the adapter is asked.
 #[derive(Debug, Default)]
