@@ -44,7 +44,7 @@ class Simulated:
             goes_on = self._simulation.advance(seconds)
             flow = self.flow()
             queued = sum(queue.backlog_bytes for queue in self._simulation.queues)
-            seen.append(Seen(*_shown(flow), queued_bytes=queued))
+            seen.append(Seen._make((*_shown(flow), queued)))
             if wait is not None and wait.is_met(seen[-1].phase):
                 break
         return seen, goes_on
