@@ -248,7 +248,7 @@ def play() -> None:
             queued = sum(queue.backlog_bytes for queue in simulation.queues)
             looks.append(seen() | {"queued_bytes": queued})
             phase = looks[-1]["phase"]
-            if phase == until_in or until_out not in (None, phase) or not simulation.running:
+            if until_in in (phase or "",) or until_out not in (None, phase) or not simulation.running:
                 break
         columns = {name: [look[name] for look in looks] for name in (*names, "queued_bytes")}
         return columns | {name: [[word, 1] for word in columns[name]] for name in ("phase", "state")}
