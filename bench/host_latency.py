@@ -156,8 +156,8 @@ def main() -> None:
     for name, values in found.items():
         kept = sorted(value for value in values if 0 <= value < STALL_US)
         at = {part: kept[min(len(kept) - 1, int(part / 100 * len(kept)))] for part in PARTS} if kept else {}
-        said = ", ".join(f"{part:g} %: {value:.0f}" for part, value in at.items())
-        print(f"{name}: {len(kept)} of {len(values)} below a millisecond; {said}")
+        message = ", ".join(f"{part:g} %: {value:.0f}" for part, value in at.items())
+        print(f"{name}: {len(kept)} of {len(values)} below a millisecond; {message}")
 
 
 if __name__ == "__main__":

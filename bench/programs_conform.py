@@ -28,7 +28,7 @@ from typing import Any
 import fullpipe._native as _native
 from fullpipe import evidence, files
 from fullpipe.conformance.case import Case, Criterion
-from fullpipe.conformance.conformity import Conformity
+from fullpipe.conformance.conformance_report import ConformanceReport
 from fullpipe.conformance.programs import registry
 from fullpipe.conformance.programs.run import conform_program
 from fullpipe.conformance.results import (
@@ -106,34 +106,34 @@ def programs(folder: Path) -> list[Program]:
 
 def main() -> None:
     """Runs what is missing, prints the table, and records what it is made of."""
-    said = options().parse_args()
-    if said.record:
+    data = options().parse_args()
+    if data.record:
         evidence.read(FILE)  # A file that cannot be used is an error now.
-    folder: Path = said.out.resolve()
+    folder: Path = data.out.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     every = programs(folder)
-    if unknown := set(said.only) - {one.name for one in every}:
+    if unknown := set(data.only) - {one.name for one in every}:
         sys.exit(
             f"--only {', '.join(sorted(unknown))}: no such program; {', '.join(one.name for one in every)}"
         )
     # First, because a run takes minutes.
     results = {one.name: read(folder / one.name) for one in every if is_complete(folder / one.name)}
     for one in every:
-        if one.name in results or (said.only and one.name not in said.only):
+        if one.name in results or (data.only and one.name not in data.only):
             continue
         prepare(one, folder)
-        found = measure(one, folder / one.name, said.repetitions, said.at_once)
+        found = measure(one, folder / one.name, data.repetitions, data.at_once)
         print(f"{one.name}: {found.summary}", flush=True)
         results[one.name] = read(folder / one.name)
     made = [
         line
         for one in every
         if one.name in results
-        for line in lines(one, results[one.name], folder, made_here=said.made_here)
+        for line in lines(one, results[one.name], folder, made_here=data.made_here)
     ]
     print(table(made))
-    if said.record:
-        evidence.replace(FILE, made, size=None if said.replace_larger else size)
+    if data.record:
+        evidence.replace(FILE, made, size=None if data.replace_larger else size)
 
 
 def size(line: Mapping[str, Any]) -> tuple[int, ...]:
@@ -197,7 +197,7 @@ def prepare(program: Program, folder: Path) -> None:
 class Kept:
     """A result in its folder."""
 
-    # The cases of today by their names, as in conformity.json.
+    # The cases of today by their names, as in conformance.json.
     cases: Mapping[str, Mapping[str, Any]]
     # The load average of a core before the first run.
     load_a_core: float | None
@@ -214,10 +214,10 @@ MACHINE = "machine.json"
 def is_complete(folder: Path) -> bool:
     """Whether a folder has a result; one that was interrupted has none."""
     last = folder / LAST
-    return last.is_file() and last.stat().st_size > 0 and (folder / "conformity.json").is_file()
+    return last.is_file() and last.stat().st_size > 0 and (folder / "conformance.json").is_file()
 
 
-def measure(program: Program, folder: Path, repetitions: int, at_once: int | None) -> Conformity:
+def measure(program: Program, folder: Path, repetitions: int, at_once: int | None) -> ConformanceReport:
     """Judges a program, and keeps the result in a folder."""
     files.make_folder(folder)
     (folder / LAST).unlink(missing_ok=True)
@@ -239,9 +239,9 @@ def read(folder: Path) -> Kept:
     """The result in a folder. Ends with a sentence if it cannot be used today."""
     again = f"remove {folder} to measure the program again"
     try:
-        told = json.loads((folder / "conformity.json").read_text(encoding="utf-8"))
-        cases = {case["name"]: case for case in told["cases"]}
-        load = told.get("program", {}).get("load_a_core")
+        reported = json.loads((folder / "conformance.json").read_text(encoding="utf-8"))
+        cases = {case["name"]: case for case in reported["cases"]}
+        load = reported.get("program", {}).get("load_a_core")
         text = (folder / LAST).read_text(encoding="utf-8").strip()
         noted = folder / MACHINE
         measured = str(json.loads(noted.read_bytes())["measured_with"]) if noted.is_file() else None
@@ -263,14 +263,14 @@ def version(program: Program) -> str:
     """The program's version, in a few words."""
     if shutil.which(program.version[0]) is None:
         return "unknown"
-    said = subprocess.run(program.version, capture_output=True, text=True, check=False).stdout
+    data = subprocess.run(program.version, capture_output=True, text=True, check=False).stdout
     if program.name == "quic-go":
-        found = re.search(r"quic-go/quic-go\s+(v\S+)", said)
-        compiler = re.search(r"go1\S+", said)
+        found = re.search(r"quic-go/quic-go\s+(v\S+)", data)
+        compiler = re.search(r"go1\S+", data)
         return f"quic-go {found[1] if found else 'unknown'}, {compiler[0] if compiler else 'Go'}"
     if program.name.startswith("iperf3"):
-        return f"{' '.join(said.split()[:2])}, Linux {os.uname().release}"
-    return said.strip() or "unknown"
+        return f"{' '.join(data.split()[:2])}, Linux {os.uname().release}"
+    return data.strip() or "unknown"
 
 
 MARKS = {PASS: "pass", FAIL: "**fail**", NOT_APPLICABLE: "–", NOT_JUDGED: "not judged"}
@@ -380,28 +380,28 @@ def measured_with(machines: Mapping[str, str | None]) -> list[str]:
     by_machine: dict[str | None, list[str]] = {}
     for name, machine_of in machines.items():
         by_machine.setdefault(machine_of, []).append(name)
-    said = {
-        (f"Measured with {told}" if told is not None else "With what and where was not noted"): names
-        for told, names in by_machine.items()
+    data = {
+        (f"Measured with {reported}" if reported is not None else "With what and where was not noted"): names
+        for reported, names in by_machine.items()
     }
-    if len(said) == 1:
-        return [f"{next(iter(said))}."]
-    return [f"* {text}: {', '.join(names)}." for text, names in said.items()]
+    if len(data) == 1:
+        return [f"{next(iter(data))}."]
+    return [f"* {text}: {', '.join(names)}." for text, names in data.items()]
 
 
 def cell(line: evidence.Line, main: Mapping[str, Any] | None) -> str:
     """A verdict, and the value of the criterion that decides it, which is named if it is not the main one."""
     mark = MARKS[verdict(line)]
-    told = next(iter([*(one for one in line["criteria"] if not met(one)), *line["criteria"]]), None)
-    if told is None:
+    reported = next(iter([*(one for one in line["criteria"] if not met(one)), *line["criteria"]]), None)
+    if reported is None:
         return mark
-    other = f" ({told['says']})" if main is not None and told["says"] != main["says"] else ""
-    return f"{mark}, {value(told)}{other}"
+    other = f" ({reported['says']})" if main is not None and reported["says"] != main["says"] else ""
+    return f"{mark}, {value(reported)}{other}"
 
 
-def value(told: Mapping[str, Any]) -> str:
+def value(reported: Mapping[str, Any]) -> str:
     """A measured value with its unit."""
-    return "never" if told["value"] is None else f"{told['value']:.3g} {told['unit']}".strip()
+    return "never" if reported["value"] is None else f"{reported['value']:.3g} {reported['unit']}".strip()
 
 
 def failures(played: Sequence[tuple[str, Case, evidence.Line]], every: bool) -> list[str]:
@@ -410,22 +410,26 @@ def failures(played: Sequence[tuple[str, Case, evidence.Line]], every: bool) -> 
     for name, case, line in played:
         if line["outcome"] == NOT_JUDGED:
             text.append(f"* {name}, `{case.name}`: not judged: {line['reason']}.")
-        for told in line["criteria"]:
-            if every and not met(told):
-                reached = [f"{of:.3g}" if of is not None else "never" for of in told["values"]]
+        for reported in line["criteria"]:
+            if every and not met(reported):
+                reached = [f"{of:.3g}" if of is not None else "never" for of in reported["values"]]
                 text.append(
-                    f"* {name}, `{case.name}`: {told['says']}: {value(told)}, of the repetitions "
-                    f"{', '.join(reached)} (expected {bounds(told)})."
+                    f"* {name}, `{case.name}`: {reported['says']}: {value(reported)}, of the repetitions "
+                    f"{', '.join(reached)} (expected {bounds(reported)})."
                 )
     return text or (["All applicable cases pass."] if every else [])
 
 
-def bounds(told: Mapping[str, Any]) -> str:
+def bounds(reported: Mapping[str, Any]) -> str:
     """A criterion's range."""
-    unit = f" {told['unit']}" if told["unit"] else ""
-    if told["low"] is not None and told["high"] is not None:
-        return f"{told['low']:g} to {told['high']:g}{unit}"
-    return f"at least {told['low']:g}{unit}" if told["low"] is not None else f"at most {told['high']:g}{unit}"
+    unit = f" {reported['unit']}" if reported["unit"] else ""
+    if reported["low"] is not None and reported["high"] is not None:
+        return f"{reported['low']:g} to {reported['high']:g}{unit}"
+    return (
+        f"at least {reported['low']:g}{unit}"
+        if reported["low"] is not None
+        else f"at most {reported['high']:g}{unit}"
+    )
 
 
 if __name__ == "__main__":

@@ -138,24 +138,24 @@ def kept() -> None:
 
 def keeping(tasks: Sequence[Task], engine: Engine) -> tuple[float, int, float, float, float]:
     """Runs kept a second, writes, CPU seconds and bytes of a run, and runs found again a second."""
-    told: list[tuple[float, int, float]] = []
+    reported: list[tuple[float, int, float]] = []
     with tempfile.TemporaryDirectory(dir=".", prefix="bench-") as folder:
         carry_out(
             tasks,
             Store(Path(folder)),
             engine,
-            watch=lambda one: told.append((time.perf_counter(), one.runs, time.process_time())),
+            watch=lambda one: reported.append((time.perf_counter(), one.runs, time.process_time())),
         )
         size = sum(path.stat().st_size for path in Path(folder, "runs").iterdir())
         began = time.perf_counter()
         carry_out(tasks, Store(Path(folder)), Local())
         found_s = time.perf_counter() - began
     # Local workers begin at once, a cluster after seconds.
-    first, last = told[0 if isinstance(engine, Local) else 1], told[-1]
+    first, last = reported[0 if isinstance(engine, Local) else 1], reported[-1]
     runs = last[1] - first[1]
     return (
         runs / (last[0] - first[0]),
-        len(told) - 1,
+        len(reported) - 1,
         (last[2] - first[2]) / runs,
         size / len(tasks),
         len(tasks) / found_s,

@@ -21,7 +21,7 @@ from fullpipe import evidence, files
 from fullpipe.conformance import minimal, packet_logs
 from fullpipe.conformance import registry as every
 from fullpipe.conformance.case import Case, Criterion
-from fullpipe.conformance.conformity import Conformity
+from fullpipe.conformance.conformance_report import ConformanceReport
 from fullpipe.conformance.results import (
     FAIL,
     NOT_APPLICABLE,
@@ -54,7 +54,7 @@ CASES = "../how-to/conform.md"
 LAW = "law."
 
 # What a table links a failure to; None if no scenario says it.
-Link = Callable[[Conformity, Result], str | None]
+Link = Callable[[ConformanceReport, Result], str | None]
 
 
 def main() -> None:
@@ -92,10 +92,12 @@ def main() -> None:
             print(path)
 
 
-def lines(found: Sequence[Conformity], command: str, failed: Path | None = None) -> list[evidence.Line]:
+def lines(
+    found: Sequence[ConformanceReport], command: str, failed: Path | None = None
+) -> list[evidence.Line]:
     """The evidence of each controller and case. `failed` is the folder with the scenarios of failures."""
 
-    def scenario(one: Conformity, result: Result) -> str | None:
+    def scenario(one: ConformanceReport, result: Result) -> str | None:
         return (
             None
             if failed is None
@@ -105,7 +107,7 @@ def lines(found: Sequence[Conformity], command: str, failed: Path | None = None)
     return [line for one in found for line in one.lines(command, partial(scenario, one))]
 
 
-def conformities(made: Sequence[evidence.Line]) -> list[Conformity]:
+def conformities(made: Sequence[evidence.Line]) -> list[ConformanceReport]:
     """How each controller fares by these lines: verdicts follow from the measured values."""
     mine = [line for line in made if line["key"]["world"] == WORLD]
     found = []
@@ -117,7 +119,7 @@ def conformities(made: Sequence[evidence.Line]) -> list[Conformity]:
         *(one for one in names if one not in CONTROLLERS),
     ):
         results = tuple(result(case, by_key.get((name, case.name))) for case in cases)
-        found.append(Conformity(name, WORLD, results))
+        found.append(ConformanceReport(name, WORLD, results))
     return found
 
 
@@ -144,7 +146,7 @@ def tables(made: Sequence[evidence.Line], older: str = "", *, every: bool = Fals
     found = conformities(made)
     linked = {(one["key"]["subject"], one["key"]["case"]): one["scenario"] for one in made}
 
-    def link(one: Conformity, result: Result) -> str | None:
+    def link(one: ConformanceReport, result: Result) -> str | None:
         name = linked.get((one.controller, result.case.name))
         return None if name is None else f"quic/{name}"
 
@@ -154,15 +156,15 @@ def tables(made: Sequence[evidence.Line], older: str = "", *, every: bool = Fals
 
 def made_by(made: Sequence[evidence.Line]) -> str:
     """What made a table, and what played."""
-    said = (one["made"] for one in made)
+    message = (one["made"] for one in made)
     sentences = (
         f"Made by `{one['command']}`: Fullpipe {', '.join([str(one['fullpipe']), *one['ran_by']])}."
-        for one in said
+        for one in message
     )
     return " ".join(dict.fromkeys(sentences))
 
 
-def short(found: Sequence[Conformity], by: str) -> str:
+def short(found: Sequence[ConformanceReport], by: str) -> str:
     """How many cases each of a few controllers passes, and what it does on four paths."""
     results = {(one.controller, result.case.name): result for one in found for result in one.results}
     cases = {result.case.name: result.case for one in found for result in one.results}
@@ -188,13 +190,15 @@ def value(result: Result, key: str) -> str:
     return next((check.measured for check in result.checks if check.criterion.key == key), "–")
 
 
-def passed(of: Conformity) -> str:
+def passed(of: ConformanceReport) -> str:
     """How many of the applicable cases pass."""
     passes, fails = (sum(one.verdict == verdict for one in of.results) for verdict in (PASS, FAIL))
     return f"{passes} of {passes + fails}"
 
 
-def table(found: Sequence[Conformity], by: str, link: Link, older: str = "", *, every: bool = True) -> str:
+def table(
+    found: Sequence[ConformanceReport], by: str, link: Link, older: str = "", *, every: bool = True
+) -> str:
     """Counts, and a row for each case that says something about one of them.
 
     Unless `every` case is asked for, only those that somebody fails, and not by design, and no counts.
@@ -248,12 +252,12 @@ def table(found: Sequence[Conformity], by: str, link: Link, older: str = "", *, 
     return "\n".join(lines) + "\n"
 
 
-def unexpected(one: Conformity, result: Result) -> bool:
+def unexpected(one: ConformanceReport, result: Result) -> bool:
     """A failure that is not by design."""
     return result.verdict == FAIL and one.expected(result) is None
 
 
-def _of_laws(found: Sequence[Conformity], laws: int, broken: int) -> list[str]:
+def _of_laws(found: Sequence[ConformanceReport], laws: int, broken: int) -> list[str]:
     """A sentence instead of the rows of laws that nobody breaks."""
     held = [
         one.controller
@@ -270,7 +274,7 @@ def _of_laws(found: Sequence[Conformity], laws: int, broken: int) -> list[str]:
     return ["", f"{what}: {joined(held)} break none of the {laws}."]
 
 
-def grid(found: Sequence[Conformity], rows: Sequence[tuple[Result, ...]], link: Link) -> list[str]:
+def grid(found: Sequence[ConformanceReport], rows: Sequence[tuple[Result, ...]], link: Link) -> list[str]:
     """The lines of a table of cases; without those that apply to none of these controllers."""
     lines = [f"| case | criterion | {' | '.join(one.controller for one in found)} |"]
     lines += ["|" + "---|" * (2 + len(found))]
@@ -279,7 +283,7 @@ def grid(found: Sequence[Conformity], rows: Sequence[tuple[Result, ...]], link: 
     ]
 
 
-def row(found: Sequence[Conformity], results: tuple[Result, ...], link: Link) -> str:
+def row(found: Sequence[ConformanceReport], results: tuple[Result, ...], link: Link) -> str:
     """A case, its main criterion, and what each controller came to."""
     case = results[0].case
     main = next((one for one in case.criteria if one.key == case.main), case.criteria[0])
@@ -291,12 +295,12 @@ def _case(name: str) -> str:
     return f"[`{name}`]({CASES}#{name})"
 
 
-def cell(conformity: Conformity, result: Result, main: Criterion, scenario: str | None) -> str:
+def cell(report: ConformanceReport, result: Result, main: Criterion, scenario: str | None) -> str:
     """A verdict with its value, and whose criterion it is if that is not the main one."""
     check = result.decisive
     if result.verdict == NOT_APPLICABLE:
         return "–"
-    word = "by design" if conformity.expected(result) is not None else f"**{result.verdict}**"
+    word = "by design" if report.expected(result) is not None else f"**{result.verdict}**"
     word = f"[{word}]({scenario})" if scenario is not None else word
     if check is None:
         return word
@@ -305,14 +309,14 @@ def cell(conformity: Conformity, result: Result, main: Criterion, scenario: str 
     return shown if result.verdict == PASS else f"{word}: {shown}"
 
 
-def scenarios(one: Conformity, result: Result, folder: Path) -> dict[Path, str]:
+def scenarios(one: ConformanceReport, result: Result, folder: Path) -> dict[Path, str]:
     """The files of a failure that is not by design; none if no scenario says it."""
     if result.verdict != FAIL or one.expected(result) is not None:
         return {}
     return minimal.scenarios(one, result, folder / f"{one.controller.replace(':', '-')}-{result.case.name}")
 
 
-def failures(found: Sequence[Conformity], folder: Path) -> list[Path]:
+def failures(found: Sequence[ConformanceReport], folder: Path) -> list[Path]:
     """A scenario for each run of a case that a controller fails, and not by design."""
     files.make_folder(folder)
     return [
@@ -323,7 +327,7 @@ def failures(found: Sequence[Conformity], folder: Path) -> list[Path]:
     ]
 
 
-def qlogs(found: Sequence[Conformity], folder: Path) -> list[Path]:
+def qlogs(found: Sequence[ConformanceReport], folder: Path) -> list[Path]:
     """A qlog for each run of such a case, in both forms. Its runs are done once more."""
     written = []
     for one in found:

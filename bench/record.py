@@ -45,16 +45,16 @@ def lines(printed: Iterable[str], command: str) -> list[evidence.Line]:
         if not one.startswith("{"):
             print(one, end="", flush=True)
             continue
-        said = json.loads(one)
-        key = {name: said.pop(name) for name in ("benchmark", "case")}
-        found[tuple(key.values())] = {"key": key, "made": made, **said}
+        message = json.loads(one)
+        key = {name: message.pop(name) for name in ("benchmark", "case")}
+        found[tuple(key.values())] = {"key": key, "made": made, **message}
     return list(found.values())
 
 
 def cpu() -> str:
     """The processor's name."""
-    said = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    return next((one.partition(": ")[2] for one in said if one.startswith("model name")), "unknown")
+    message = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    return next((one.partition(": ")[2] for one in message if one.startswith("model name")), "unknown")
 
 
 def tables(found: Sequence[evidence.Line], builds: evidence.Builds) -> dict[str, str]:

@@ -46,18 +46,18 @@ class Measured:
 
 def main() -> None:
     """Measures, prints the table, and records what it is made of."""
-    said = options().parse_args()
-    if said.record:
+    message = options().parse_args()
+    if message.record:
         evidence.read(FILE)  # A file that cannot be used is an error now.
     lines = []
     for bucket, segments, controller in ROWS:
         for way in WAYS:
-            runs = measured(way, said, bucket, segments, controller)
-            lines.append(line(said, (bucket, segments, controller, way), runs))
+            runs = measured(way, message, bucket, segments, controller)
+            lines.append(line(message, (bucket, segments, controller, way), runs))
             print(way, *list(lines[-1]["key"].values())[:3], shown(lines[-1]), flush=True)
     print(table(lines), end="")
-    if said.record:
-        evidence.replace(FILE, lines, size=None if said.replace_larger else size)
+    if message.record:
+        evidence.replace(FILE, lines, size=None if message.replace_larger else size)
 
 
 def size(line: Mapping[str, Any]) -> tuple[int, ...]:
@@ -92,15 +92,15 @@ def at_least_one(given: str) -> int:
 
 
 def line(
-    said: argparse.Namespace, key: tuple[str, int, str, str], runs: Sequence[Measured | None]
+    message: argparse.Namespace, key: tuple[str, int, str, str], runs: Sequence[Measured | None]
 ) -> evidence.Line:
     """The evidence of one cell of the table: the shares of the runs that can be trusted."""
     defaults = options().parse_args([])
     words = [
         word
         for name in SETUP
-        if getattr(said, name) != getattr(defaults, name)
-        for word in (f"--{name}", str(getattr(said, name)))
+        if getattr(message, name) != getattr(defaults, name)
+        for word in (f"--{name}", str(getattr(message, name)))
     ]
     command = shlex.join(["python", "bench/router.py", *words, "--record"])
     world = registry.named("sim" if key[-1].startswith("sim") else "kernel")
@@ -108,7 +108,7 @@ def line(
     return {
         "key": dict(zip(("bucket", "gso_max_segs", "controller", "way"), key, strict=True)),
         "made": evidence.made(command, {world.name: world.build()}, [os.uname().release]),
-        "setup": {name: getattr(said, name) for name in SETUP},
+        "setup": {name: getattr(message, name) for name in SETUP},
         "share": _spread(shares) if shares else None,
         "trusted": len(shares),
         "failed": sum(one is None for one in runs),
@@ -141,29 +141,29 @@ def table(lines: Sequence[evidence.Line], older: str = "") -> str:
 
 
 def measured(
-    way: str, said: argparse.Namespace, bucket: str, segments: int, controller: str
+    way: str, message: argparse.Namespace, bucket: str, segments: int, controller: str
 ) -> list[Measured | None]:
     """Each run; None for one that failed."""
     if way == IPERF3:
 
         def once() -> Measured | None:
-            return iperf3(said, bucket, segments, CONTROLLERS[controller])
+            return iperf3(message, bucket, segments, CONTROLLERS[controller])
 
-        return [until_trusted(once, said.attempts) for _ in range(said.repetitions)]
+        return [until_trusted(once, message.attempts) for _ in range(message.repetitions)]
     document = {
         "name": "bursts",
-        "duration": f"{said.seconds} s",
+        "duration": f"{message.seconds} s",
         "path": {
-            "rate": said.rate,
-            "rtt": said.rtt,
-            "buffer": said.buffer,
+            "rate": message.rate,
+            "rtt": message.rtt,
+            "buffer": message.buffer,
             "router": "tbf",
             "burst": bucket,
         },
         "hosts": {"gso_max_segs": segments, "model": "linux" if "Linux" in way else "ideal"},
         "flows": [{"controller": controller}],
     }
-    counts = {"seeds": said.repetitions, "repetitions": said.repetitions, "attempts": said.attempts}
+    counts = {"seeds": message.repetitions, "repetitions": message.repetitions, "attempts": message.attempts}
     runs = fp.run(document, world=way.partition(",")[0], **counts).runs
     flows = [(run.summary["flows"][0], run.untrustworthy) for run in runs]
     return [Measured(one["retransmits"] / max(1, one["segments_sent"]), doubts) for one, doubts in flows]
@@ -179,15 +179,15 @@ def until_trusted(once: Callable[[], Measured | None], attempts: int) -> Measure
     return found
 
 
-def iperf3(said: argparse.Namespace, bucket: str, segments: int, algorithm: str) -> Measured | None:
+def iperf3(message: argparse.Namespace, bucket: str, segments: int, algorithm: str) -> Measured | None:
     """One run of iperf3 behind `fullpipe shell`."""
     # A socket that was BBR's stays paced when iperf3 changes its algorithm.
     script = (
         f"sysctl -qw net.ipv4.tcp_congestion_control={algorithm}; "
         f"ip link set fpnear gso_max_segs {segments}; "
-        f'iperf3 -c "$FULLPIPE_SERVER" -t {said.seconds} -C {algorithm} -J'
+        f'iperf3 -c "$FULLPIPE_SERVER" -t {message.seconds} -C {algorithm} -J'
     )
-    path = ["--rate", said.rate, "--rtt", said.rtt, "--buffer", said.buffer]
+    path = ["--rate", message.rate, "--rtt", message.rtt, "--buffer", message.buffer]
     words = [sys.executable, "-m", "fullpipe", "shell", *path, "--router", "tbf", "--burst", bucket]
     words += ["--server", "iperf3 -s --logfile /dev/null", "--", "sh", "-c", script]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
@@ -197,9 +197,9 @@ def iperf3(said: argparse.Namespace, bucket: str, segments: int, algorithm: str)
     return found
 
 
-def read(report: str, said: str) -> Measured | None:
+def read(report: str, message: str) -> Measured | None:
     """A run by iperf3's report and by what `fullpipe shell` said; None if either is not complete."""
-    doubts = reasons(said)
+    doubts = reasons(message)
     try:
         sent = json.loads(report)["end"]["sum_sent"]
         segments = sent["bytes"] / 1448 + sent["retransmits"]
@@ -208,12 +208,12 @@ def read(report: str, said: str) -> Measured | None:
         return None
 
 
-def reasons(said: str) -> list[str] | None:
+def reasons(message: str) -> list[str] | None:
     """Why a shell's packets cannot be trusted: what it says after it has counted those of the way down.
 
     None if it did not count them.
     """
-    _, counted, after = said.rpartition("\nfullpipe: down ")
+    _, counted, after = message.rpartition("\nfullpipe: down ")
     if not re.match(r"[^\n]*: \d[\d,]* packets?\b", after) or not counted:
         return None
     lines = after.splitlines()[1:]

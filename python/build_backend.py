@@ -94,10 +94,10 @@ def _notice(name: str, version: str, licence: str, folder: Path) -> Iterator[str
             yield f"\n--- {one.name}\n{one.read_text(encoding='utf-8', errors='replace')}"
 
 
-def linked(told: dict[str, Any], roots: Collection[str]) -> list[dict[str, Any]]:
+def linked(reported: dict[str, Any], roots: Collection[str]) -> list[dict[str, Any]]:
     """The crates from elsewhere that are linked into some crates, of what `cargo metadata` prints."""
-    packages = {one["id"]: one for one in told["packages"]}
-    nodes = {one["id"]: one for one in told["resolve"]["nodes"]}
+    packages = {one["id"]: one for one in reported["packages"]}
+    nodes = {one["id"]: one for one in reported["resolve"]["nodes"]}
     waiting = [key for key, one in packages.items() if one["name"] in roots]
     found: set[str] = set()
     while waiting:

@@ -18,7 +18,7 @@ LENGTH = struct.Struct(">Q")
 # What a terminal would obey, and a text that is too long to be shown.
 HOSTILE = "\x1b]0;x\x07\u202e\u2028rubbish" + "y" * 20_000
 # What it takes the controllers inside its stacks for.
-# What it says that it does not honour: of a controller inside quinn, of ours, and of a setting.
+# What it says that it does not support: of a controller inside quinn, of ours, and of a setting.
 QUINNS_PACER = "quinn's pacer takes no rate."
 OF_OURS = ["Marks are not counted.", "Bursts are <large>.", "What comes late is lost."]
 PACING = "hosts.pacing is ignored."
@@ -48,8 +48,8 @@ def answer(*blobs: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-def told(**said: Any) -> bytes:
-    return json.dumps(said).encode()
+def reported(**wording: Any) -> bytes:
+    return json.dumps(wording).encode()
 
 
 def request() -> dict[str, Any]:
@@ -81,22 +81,22 @@ def refusal(spec_json: str) -> str | None:
     return None
 
 
-def not_honoured(spec: dict[str, Any]) -> list[str]:
+def unsupported(spec: dict[str, Any]) -> list[str]:
     """Sentences about the controllers of the flows, and about a setting."""
-    said = []
+    wording = []
     for flow in spec["flows"]:
         if flow["controller"] == "quinn:bbr":
-            said.append(QUINNS_PACER)
+            wording.append(QUINNS_PACER)
         elif flow["controller"] not in INSIDE:
-            said += OF_OURS
-    return [*dict.fromkeys(said + [PACING] * spec["hosts"]["pacing"])]
+            wording += OF_OURS
+    return [*dict.fromkeys(wording + [PACING] * spec["hosts"]["pacing"])]
 
 
 def named(summary: str, spec_json: str) -> bytes:
     """The summary as one of this world."""
     found, spec = json.loads(summary), json.loads(spec_json)
     found["provenance"] |= {"world": "quic", "kernel": "noq-proto 1.4.0, quinn-proto 0.11.19"}
-    found["provenance"] |= {"not_honoured": ignored} if (ignored := not_honoured(spec)) else {}
+    found["provenance"] |= {"unsupported": ignored} if (ignored := unsupported(spec)) else {}
     found["provenance"] |= json.loads(os.environ.get("STAND_IN_PROVENANCE", "{}"))
     for one, flow in zip(found["flows"], spec["flows"], strict=True):
         one["controller"] = flow["controller"]
@@ -106,17 +106,17 @@ def named(summary: str, spec_json: str) -> bytes:
 def run() -> None:
     asked = request()
     misbehave(os.environ.get("STAND_IN", ""))
-    answer(told(progress=0.5))
+    answer(reported(progress=0.5))
     # The number of a process is another one each time.
     seed = os.getpid() if os.environ.get("STAND_IN") == "not deterministic" else asked["seed"]
     try:
         summary, flows, links = _native.simulate(simulated(asked["spec"]), seed)
     except _native.ScenarioError as error:
-        answer(told(ok=False, kind="ScenarioError", message=str(error), field=error.field))
+        answer(reported(ok=False, kind="ScenarioError", message=str(error), field=error.field))
         return
     header = json.loads(os.environ.get("STAND_IN_HEADER", "{}"))
     blobs = spoilt(os.environ.get("STAND_IN", ""), named(summary, asked["spec"]), flows, links)
-    answer(told(ok=True, **header), *blobs)
+    answer(reported(ok=True, **header), *blobs)
 
 
 def spoilt(how: str, summary: bytes, flows: bytes, links: bytes) -> tuple[bytes, bytes, bytes]:
@@ -142,7 +142,7 @@ def spoilt(how: str, summary: bytes, flows: bytes, links: bytes) -> tuple[bytes,
         case "nested":
             for _ in range(900):
                 found["flows"][0]["more"] = [found["flows"][0].get("more")]
-    return told(**found), flows, links
+    return reported(**found), flows, links
 
 
 def misbehave(how: str) -> None:
@@ -158,13 +158,13 @@ def misbehave(how: str) -> None:
         case "deep":
             answer(b"[" * 100_000)
         case "errno":
-            answer(told(ok=False, errno="many", message="it is broken in a way of its own"))
+            answer(reported(ok=False, errno="many", message="it is broken in a way of its own"))
             sys.exit(0)
         case "disk":
-            answer(told(ok=False, errno=28, message="No space left on device"))
+            answer(reported(ok=False, errno=28, message="No space left on device"))
             sys.exit(0)
         case "disk of nothing":
-            answer(told(ok=False, errno=10**30, message={"a": [1]}))
+            answer(reported(ok=False, errno=10**30, message={"a": [1]}))
             sys.exit(0)
         case "far":
             answer(b'{"progress": 1' + b"0" * 400 + b"}")
@@ -173,28 +173,28 @@ def misbehave(how: str) -> None:
             answer(b'{"progress": 1' + b"0" * 5000 + b"}")
             sys.exit(0)
         case "utf-16":
-            answer(told(ok=True), '{"flows": []}'.encode("utf-16"), b"PAR1PAR1", b"PAR1PAR1")
+            answer(reported(ok=True), '{"flows": []}'.encode("utf-16"), b"PAR1PAR1", b"PAR1PAR1")
             sys.exit(0)
         case "half a pair":
-            answer(told(ok=False, message="\ud800"))
+            answer(reported(ok=False, message="\ud800"))
             sys.exit(0)
         case "summary":
-            answer(told(ok=True), b"\xff", b"PAR1PAR1", b"PAR1PAR1")
+            answer(reported(ok=True), b"\xff", b"PAR1PAR1", b"PAR1PAR1")
             sys.exit(0)
         case "series":
-            answer(told(ok=True), told(flows=[]), b"PAR1", b"text")
+            answer(reported(ok=True), reported(flows=[]), b"PAR1", b"text")
             sys.exit(0)
         case "empty":
-            answer(told(ok=True), told(provenance={}), b"PAR1PAR1", b"PAR1PAR1")
+            answer(reported(ok=True), reported(provenance={}), b"PAR1PAR1", b"PAR1PAR1")
             sys.exit(0)
         case "closes":
             os.close(1)
             time.sleep(600)
         case "fails":
-            answer(told(ok=False, kind="WorldError", message="it is broken; repair it", fix="repair it"))
+            answer(reported(ok=False, kind="WorldError", message="it is broken; repair it", fix="repair it"))
             sys.exit(0)
         case "hostile message":
-            answer(told(ok=False, kind="WorldError", message=HOSTILE, fix=HOSTILE))
+            answer(reported(ok=False, kind="WorldError", message=HOSTILE, fix=HOSTILE))
             sys.exit(0)
         case "hostile end":
             sys.exit(HOSTILE)
@@ -203,23 +203,23 @@ def misbehave(how: str) -> None:
                 sys.stderr.write("on_ack\n" * (1 << 17))
             sys.exit("last words")
         case "stalls":
-            answer(told(ok=True))
+            answer(reported(ok=True))
             time.sleep(600)
         case "drips":
-            answer(told(ok=True))
+            answer(reported(ok=True))
             os.write(1, LENGTH.pack(1 << 20))
             while True:
                 os.write(1, b" ")
                 time.sleep(0.01)
         case "large":
-            answer(told(ok=True), told(flows=[]))
+            answer(reported(ok=True), reported(flows=[]))
             os.write(1, LENGTH.pack(1 << 33))
             time.sleep(600)
         case "half":
-            answer(told(ok=True))
+            answer(reported(ok=True))
             sys.exit(0)
         case "hangs":
-            answer(told(progress="much"))
+            answer(reported(progress="much"))
             time.sleep(600)
 
 
@@ -261,7 +261,7 @@ def play() -> None:
         ]
         state = {"running": simulation.running, "now_ns": round(simulation.now * 1e9), "queues": queues}
         state |= {"flow": seen()} | more | json.loads(os.environ.get("STAND_IN_STATE", "{}"))
-        answer(told(ok=True, **state))
+        answer(reported(ok=True, **state))
         more = {}
         step = request()
         if "look" in step:
@@ -270,7 +270,7 @@ def play() -> None:
             simulation.path.change(**step["change"])
         else:
             (summary, flows, links), _ = simulation._native.finish()
-            answer(told(ok=True), named(summary, asked["spec"]), flows, links)
+            answer(reported(ok=True), named(summary, asked["spec"]), flows, links)
             return
 
 
@@ -285,7 +285,7 @@ match sys.argv[1:]:
     case ["about"]:
         print(json.dumps(ABOUT | json.loads(os.environ.get("STAND_IN_ABOUT", "{}"))))
     case ["refuses"]:
-        answer(told(refused=refusal(request()["spec"])))
+        answer(reported(refused=refusal(request()["spec"])))
     case ["run"]:
         run()
     case ["play"]:

@@ -24,9 +24,9 @@ Inherited = tuple[Any, ...]
 def run(*words: str, env: dict[str, str], limit_s: float) -> "subprocess.CompletedProcess[str]":
     """What `fullpipe` gives for these words and no input."""
     program, inherited, modules = _program()
-    said = ["fullpipe", *words]
+    wording = ["fullpipe", *words]
     if inherited != _inherited() or modules != _modules(env):
-        started = [sys.executable, "-m", *said]
+        started = [sys.executable, "-m", *wording]
         return subprocess.run(
             started,
             capture_output=True,
@@ -46,12 +46,12 @@ def run(*words: str, env: dict[str, str], limit_s: float) -> "subprocess.Complet
             code = int(program.recv(100))
         except TimeoutError:
             os.kill(child, signal.SIGKILL)
-            raise subprocess.TimeoutExpired(said, limit_s) from None
+            raise subprocess.TimeoutExpired(wording, limit_s) from None
         finally:
             program.settimeout(None)
         out.seek(0)
         err.seek(0)
-        return subprocess.CompletedProcess(said, code, out.read(), err.read())
+        return subprocess.CompletedProcess(wording, code, out.read(), err.read())
 
 
 def _text() -> IO[str]:

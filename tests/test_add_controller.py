@@ -48,13 +48,13 @@ def test_three_files_are_enough() -> None:
     assert not (ROOT / files[0]).exists()
 
 
-def test_the_added_controller_obeys_the_laws_and_has_its_parameters(tree: Path) -> None:
+def test_added_controller_passes_law_tests(tree: Path) -> None:
     arguments = ("--offline", "--locked", "--lib", "-p", "fullpipe-cc", "-p", "fullpipe-conformance")
     printed = cargo(tree, "test", *arguments, "--", "on_a_clean_path", "every_listed_controller")
     assert printed.count("1 passed; 0 failed") == 2, printed
 
 
-def test_a_scenario_with_the_added_controller_runs_in_the_simulator(tree: Path, tmp_path: Path) -> None:
+def test_added_controller_runs_in_simulator(tree: Path, tmp_path: Path) -> None:
     scenario = tmp_path / "scalable.toml"
     scenario.write_text(SCENARIO, encoding="utf-8")
     example = ("-q", "--offline", "--locked", "-p", "fullpipe-sim", "--example", "simulate")

@@ -91,13 +91,13 @@ def test_three_files_are_enough() -> None:
     assert GENERATED in (ROOT / "crates" / "path" / "README.md").read_text(encoding="utf-8")
 
 
-def test_schema_and_options_know_the_added_element(tree: Path) -> None:
+def test_schema_and_options_include_added_element(tree: Path) -> None:
     (tree / "crates" / "scenario" / "tests" / "handover.rs").write_text(TABLE, encoding="utf-8")
     printed = cargo(tree, "test", "--offline", "--locked", "-p", "fullpipe-scenario", "--test", "handover")
     assert "1 passed; 0 failed" in printed, printed
 
 
-def test_the_generated_arguments_are_those_of_the_table() -> None:
+def test_generated_arguments_match_table() -> None:
     from fullpipe.scenario import path, path_fields
 
     namespace: dict[str, object] = {}
@@ -107,12 +107,12 @@ def test_the_generated_arguments_are_those_of_the_table() -> None:
         assert list(made) == list(getattr(path_fields, name).__annotations__) == list(path.NAMES)
 
 
-def test_the_added_element_does_what_it_should(tree: Path) -> None:
+def test_added_element_passes_own_tests(tree: Path) -> None:
     printed = cargo(tree, "test", "--offline", "--locked", "--lib", "-p", "fullpipe-path", "handover")
     assert "1 passed; 0 failed" in printed, printed
 
 
-def test_a_scenario_with_the_added_element_runs_in_the_simulator(tree: Path) -> None:
+def test_added_element_runs_in_simulator(tree: Path) -> None:
     printed = cargo(tree, "test", "--offline", "--locked", "-p", "fullpipe-sim", "--test", "handover")
     assert "2 passed; 0 failed" in printed, printed
 

@@ -53,13 +53,13 @@ def ranked(**scores: list[float]) -> ranking.Ranking:
     return ranking.ranked(goals.BULK, {name: [trial(one) for one in own] for name, own in scores.items()})
 
 
-def test_a_candidate_that_lacks_more_than_a_per_cent_on_every_seed_is_behind() -> None:
+def test_candidate_over_one_percent_is_behind() -> None:
     found = ranked(a=[0.90, 0.91, 0.92, 0.90], b=[0.85, 0.86, 0.86, 0.85])
     assert (found.winner, found.settled) == ("a", True)
     assert found.place("b").behind.mean == pytest.approx(0.0525)
 
 
-def test_candidates_within_a_per_cent_are_level_and_nobody_wins() -> None:
+def test_candidates_within_one_percent_tie() -> None:
     found = ranked(a=[0.900, 0.901, 0.902, 0.900], b=[0.899, 0.900, 0.901, 0.899], c=[0.5, 0.5, 0.5, 0.51])
     assert (found.winner, found.leaders, found.settled) == (None, ("a", "b"), True)
 
@@ -69,13 +69,13 @@ def test_candidates_whose_seeds_disagree_are_undecided() -> None:
     assert (found.winner, found.leaders, found.settled) == (None, ("a", "b"), False)
 
 
-def test_equal_seeds_decide_although_their_ranges_overlap() -> None:
+def test_overlapping_ranges_compare_by_seed() -> None:
     """Seeds differ by far more than the candidates do; compared seed by seed, b is always behind."""
     found = ranked(a=[0.50, 0.70, 0.60, 0.90], b=[0.45, 0.66, 0.55, 0.86])
     assert found.winner == "a"
 
 
-def test_more_seeds_run_until_it_is_settled() -> None:
+def test_more_seeds_run_until_settled() -> None:
     question = Question(rate="20mbit", rtt="40ms", competitors=(("cubic", 3),), candidates=OURS)
     bench = Bench.of("sim")
     few = ranking.rank(bench, question, goals.named("delay", sized=False), until_s=0.0)
@@ -107,27 +107,27 @@ def test_more_seeds_run_until_it_is_settled() -> None:
         ({"rate": "50mbit", "rtt": "40ms", "buffer": "0.3 bdp"}, "neighbours", "cubic"),
     ],
 )
-def test_well_known_cases_have_their_well_known_answer(path: dict[str, str], goal: str, winner: str) -> None:
+def test_known_cases_have_known_winner(path: dict[str, str], goal: str, winner: str) -> None:
     found = advise(Question(**path, candidates=("cubic", "bbr1")), goal=goal)
     assert found.winner == winner
 
 
-def test_the_answer_is_the_same_in_every_form() -> None:
+def test_every_answer_format_agrees() -> None:
     question = Question(rate="20mbit", rtt="40ms", buffer="8 bdp", candidates=OURS)
     found = advise(question, goal="delay", budget_s=1)
-    told = json.loads(found.to_json())
-    assert told["winner"] == found.winner == told["ranking"][0]["controller"]
+    reported = json.loads(found.to_json())
+    assert reported["winner"] == found.winner == reported["ranking"][0]["controller"]
     assert found.answer.startswith("Run bbr1 (Linux's bbr): ")
     assert str(found).startswith(f"{found.answer}\n")
-    assert told["answer"] == found.answer
-    assert told["seeds"] == found.ranking.seeds
-    first = told["ranking"][0]["measures"]
+    assert reported["answer"] == found.answer
+    assert reported["seeds"] == found.ranking.seeds
+    first = reported["ranking"][0]["measures"]
     assert first["goodput"]["unit"] == "Mbit/s"
     assert 15 < first["goodput"]["mean"] < 20
     assert first["goodput"]["ci95"][0] <= first["goodput"]["mean"] <= first["goodput"]["ci95"][1]
 
 
-def test_a_range_is_answered_over_all_of_it() -> None:
+def test_range_is_answered_throughout() -> None:
     question = Question(
         rate="50mbit", rtt=parsed("rtt", "20..80 ms"), buffer=parsed("buffer", "20 KB..2 MB"), candidates=OURS
     )
@@ -142,7 +142,7 @@ def test_a_range_is_answered_over_all_of_it() -> None:
     assert found.answer.startswith("No clear winner over the range. Clearly best: of 48 paths in it, ")
 
 
-def test_a_buffer_in_bdps_follows_the_path_of_each_point() -> None:
+def test_buffer_in_bdp_follows_each_point() -> None:
     question = Question(rate=parsed("rate", "10..40 mbit"), rtt="40 ms", buffer=parsed("buffer", "1..4 bdp"))
     for place in (0.0, 1.0):
         path = question.at([place, 0.5]).numbers()
@@ -157,7 +157,7 @@ def test_harm_is_what_a_neighbour_loses() -> None:
     assert harm["bbr1"] > harm["cubic"]
 
 
-def test_short_flows_that_do_not_complete_have_no_time() -> None:
+def test_incomplete_short_flows_have_no_time() -> None:
     question = Question(
         rate="100 kbit/s",
         rtt="40ms",
@@ -172,7 +172,7 @@ def test_short_flows_that_do_not_complete_have_no_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("quantity", "value", "said"),
+    ("quantity", "value", "message"),
     [
         ("rate", 45.4e6, "45 Mbit/s"),
         ("rtt", 0.25, "250 us"),
@@ -180,8 +180,8 @@ def test_short_flows_that_do_not_complete_have_no_time() -> None:
         ("loss", 0.0012, "0.12 %"),
     ],
 )
-def test_values_are_shown_and_written_with_usual_units(quantity: str, value: float, said: str) -> None:
-    assert shown(quantity, value) == said
+def test_values_are_shown_in_usual_units(quantity: str, value: float, message: str) -> None:
+    assert shown(quantity, value) == message
     base = Question(rate="10mbit", rtt="10ms", buffer="100 KB", candidates=OURS)
     assert replace(base, **{quantity: written(quantity, value)}).numbers().of(quantity) == pytest.approx(
         value, rel=0.01
@@ -209,7 +209,7 @@ def test_a_mistake_names_what_was_given(given: dict[str, Any], named: str) -> No
     assert caught.value.field == named
 
 
-def test_a_range_from_zero_is_refused_with_a_range_of_that_quantity() -> None:
+def test_range_from_zero_suggests_positive_range() -> None:
     question = Question(rate="10mbit", rtt="10ms", loss=parsed("loss", "0..1 %"), candidates=OURS)
     with pytest.raises(ScenarioError, match=r"0\.01\.\.1%"):
         advise(question)
@@ -221,7 +221,7 @@ def test_half_a_range_is_refused(given: str) -> None:
         parsed("rtt", given)
 
 
-def test_the_lower_end_of_a_range_may_leave_out_the_unit() -> None:
+def test_lower_bound_may_omit_unit() -> None:
     assert str(parsed("rtt", "20..80 ms")) == "20 ms..80 ms"
     assert str(parsed("rtt", "0.5 s..1 s")) == "0.5 s..1 s"
     assert parsed("rtt", "20 ms") == "20 ms"
@@ -240,9 +240,7 @@ def test_competitors_have_a_number() -> None:
 # What the machine has.
 
 
-def test_the_candidates_are_those_of_the_kernel_and_its_modules(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_candidates_come_from_kernel_and_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.release", lambda: "6.1")
     modules = tmp_path / "6.1" / "kernel" / "net" / "ipv4"
     modules.mkdir(parents=True)
@@ -255,7 +253,7 @@ def test_the_candidates_are_those_of_the_kernel_and_its_modules(
     assert there.here(tmp_path / "none", tmp_path) == []
 
 
-def test_lines_name_linux_s_name_and_what_was_tried() -> None:
+def test_recipes_use_linux_names() -> None:
     lines = {one.where: one for one in recipes.of("bbr1", recipes.Hosts())}
     assert lines["one program"].text == 'setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "bbr", 3)'
     assert "tcp_congestion_control = bbr" in lines["after every boot"].text
@@ -263,7 +261,7 @@ def test_lines_name_linux_s_name_and_what_was_tried() -> None:
     assert recipes.of("copa", recipes.Hosts()) == [], "nothing that people run has it"
 
 
-def test_the_nearest_cells_are_of_the_same_controllers_and_near() -> None:
+def test_nearest_cells_match_controllers_and_path() -> None:
     path = Question(rate="100mbit", rtt="20ms", buffer="4 bdp").numbers()
     (distance, nearest), *_ = nearest_cells.nearest(path, ("cubic",))
     assert (distance, nearest.name) == (pytest.approx(0, abs=1e-6), "cubic, 100 Mbit/s, 20 ms, 4 bdp")
@@ -273,7 +271,7 @@ def test_the_nearest_cells_are_of_the_same_controllers_and_near() -> None:
     assert "No path like this one" in nearest_cells.sentence(far, ("cubic",))
 
 
-def test_the_cells_are_those_of_ideal_hosts_that_have_a_path() -> None:
+def test_cells_have_ideal_hosts_and_path() -> None:
     lines = evidence.read(Path(__file__).parents[1] / "results" / "agreement.jsonl")
     found = nearest_cells.of(lines)
     assert found == list(nearest_cells.cells())
@@ -303,7 +301,7 @@ ESTAB  0      0      [2001:db8::1]:443   [2001:db8::2]:40000
 """
 
 
-def test_ss_gives_a_path_for_each_peer_that_sent_enough(tmp_path: Path) -> None:
+def test_ss_yields_path_per_active_peer(tmp_path: Path) -> None:
     (tmp_path / "ss").write_text(SS)
     (found,) = sources.read(tmp_path / "ss")
     # The second connection is limited by its application, and so takes no share.
@@ -322,14 +320,14 @@ IPERF = {
 }
 
 
-def test_iperf3_gives_rate_and_round_trip_time(tmp_path: Path) -> None:
+def test_iperf3_yields_rate_and_rtt(tmp_path: Path) -> None:
     (tmp_path / "iperf").write_text(json.dumps(IPERF, indent=1))
     (found,) = sources.read(tmp_path / "iperf")
     assert found.says == {"rate": "93500000 bit/s", "rtt": "19900 us"}
     assert (found.name, found.notes) == ("192.0.2.9", ("12 segments were sent again",))
 
 
-def test_a_table_gives_a_path_a_row(tmp_path: Path) -> None:
+def test_table_yields_path_per_row(tmp_path: Path) -> None:
     (tmp_path / "paths.csv").write_text(
         "\ufeffname,rate_mbps,rtt,loss_pct,weight\nhome,50,20 ms,,10\n\n,100,45..60 ms,0.5,3\n",
         encoding="utf-8",
@@ -344,7 +342,7 @@ def test_a_table_gives_a_path_a_row(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "a CSV file of paths"),
         ("hello\nworld\n", "a CSV file of paths"),
@@ -371,21 +369,21 @@ def test_a_table_gives_a_path_a_row(tmp_path: Path) -> None:
         ("rate,rtt\n" + "1mbit,2 ms\n" * 10_001, "at most 10000 paths"),
     ],
 )
-def test_a_damaged_source_is_a_sentence(tmp_path: Path, text: str, said: str) -> None:
+def test_a_damaged_source_is_a_sentence(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "file").write_text(text)
     with pytest.raises(ScenarioError) as caught:
         sources.read(tmp_path / "file")
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert len(str(caught.value)) < 500
 
 
-def test_only_regular_files_of_a_bounded_size_are_read(tmp_path: Path) -> None:
+def test_only_bounded_regular_files_are_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     large = tmp_path / "large"
     with large.open("wb") as file:
         file.truncate(sources.MOST_BYTES + 1)
     (tmp_path / "binary").write_bytes(b"\xff\x00\xfe" * 10)
-    for path, said in (
+    for path, message in (
         (tmp_path / "pipe", "regular file"),
         (Path("/dev/zero"), "regular file"),
         (tmp_path, "regular file"),
@@ -393,11 +391,11 @@ def test_only_regular_files_of_a_bounded_size_are_read(tmp_path: Path) -> None:
         (tmp_path / "binary", "UTF-8"),
         (tmp_path / "none", "can be read"),
     ):
-        with pytest.raises(ScenarioError, match=said):
+        with pytest.raises(ScenarioError, match=message):
             sources.read(path)
 
 
-def test_options_fill_gaps_and_come_before_a_source(tmp_path: Path) -> None:
+def test_options_override_and_complete_source(tmp_path: Path) -> None:
     (tmp_path / "paths.csv").write_text("rate\n10mbit\n")
     (path,) = sources.read(tmp_path / "paths.csv")
     with pytest.raises(ScenarioError, match="give --rtt"):
@@ -406,7 +404,7 @@ def test_options_fill_gaps_and_come_before_a_source(tmp_path: Path) -> None:
     assert path.question({"rtt": "20 ms", "rate": None}).numbers().rate_bps == 10e6
 
 
-def test_the_points_of_a_range_fill_it_evenly() -> None:
+def test_range_points_are_evenly_spread() -> None:
     points = [answers._spread(number, 2) for number in range(1, 49)]
     for part in range(4):
         for axis in (0, 1):
@@ -444,16 +442,16 @@ def _map(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
     return command(*words, *more)
 
 
-def test_a_map_is_drawn_and_found_again(tmp_path: Path) -> None:
+def test_map_is_plotted_and_reused(tmp_path: Path) -> None:
     first = _map(tmp_path / "map")
     assert first.returncode == 0, first.stderr
-    told = json.loads((tmp_path / "map" / "map.json").read_text())
-    assert [len(told[axis]["values"]) for axis in ("x", "y")] == [2, 2]
-    assert told["x"]["values"] == pytest.approx([2e6, 8e6])
-    assert len(told["points"]) == 4
+    reported = json.loads((tmp_path / "map" / "map.json").read_text())
+    assert [len(reported[axis]["values"]) for axis in ("x", "y")] == [2, 2]
+    assert reported["x"]["values"] == pytest.approx([2e6, 8e6])
+    assert len(reported["points"]) == 4
     page = (tmp_path / "map" / "index.html").read_text()
     assert "Who is best where" in page
-    assert told["answer"] in page
+    assert reported["answer"] in page
     assert (tmp_path / "map" / "map.png").read_bytes().startswith(b"\x89PNG")
     rows = (tmp_path / "map" / "map.csv").read_text().splitlines()
     assert rows[0] == "rate_bps,rtt_ms,winner,leaders,ahead,ahead_low,ahead_high,cubic,bbr1"
@@ -464,7 +462,7 @@ def test_a_map_is_drawn_and_found_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "message"),
     [
         (["--x", "rate=1mbit"], "--x"),
         (["--x", "colour=1..2"], "--x"),
@@ -477,10 +475,10 @@ def test_a_map_is_drawn_and_found_again(tmp_path: Path) -> None:
         (["--engine", "abacus"], "--engine"),
     ],
 )
-def test_a_map_that_cannot_be_drawn_names_the_option(tmp_path: Path, more: list[str], said: str) -> None:
+def test_invalid_map_names_option(tmp_path: Path, more: list[str], message: str) -> None:
     done = _map(tmp_path / "map", *more)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"fullpipe: {said} "), done.stderr
+    assert done.stderr.startswith(f"fullpipe: {message} "), done.stderr
     assert not (tmp_path / "map").exists()
 
 
@@ -496,25 +494,25 @@ def test_the_command_answers_and_refuses(tmp_path: Path) -> None:
     assert "--rate" in bare.stderr
 
 
-def test_what_was_not_compared_with_a_kernel_is_said() -> None:
+def test_paths_without_kernel_comparison_are_reported() -> None:
     path = Question(rate="50mbit", rtt="80ms", buffer="1 bdp", candidates=("bbr3", "cubic")).numbers()
-    said = nearest_cells.sentence(path, ("bbr3", "cubic"), ("a policer",))
-    assert said.endswith(" bbr3 was not compared with a kernel. None of these paths has a policer.")
+    message = nearest_cells.sentence(path, ("bbr3", "cubic"), ("a policer",))
+    assert message.endswith(" bbr3 was not compared with a kernel. None of these paths has a policer.")
     assert "not compared" not in nearest_cells.sentence(path, ("cubic", "reno"))
     # Rates that change and limited buffers of hosts are other paths than those that are asked about.
     assert not any("TCP memory" in one.name or " to " in one.name for one in nearest_cells.cells())
 
 
-def test_an_open_difference_is_not_called_none() -> None:
+def test_open_difference_is_not_reported_none() -> None:
     goal = goals.named("throughput", sized=False)
 
     def place(name: str, standing: Any, low: float, high: float) -> ranking.Place:
         behind = Estimate((low + high) / 2, low, high, low, high, 4)
         return ranking.Place(name, (), Estimate(0.73, 0.72, 0.74, 0.72, 0.74, 4), behind, standing)
 
-    def said(low: float, high: float) -> str:
+    def message(low: float, high: float) -> str:
         places = (place("a", "first", 0.0, 0.0), place("b", "undecided", low, high))
         return answer._on_a_path(ranking.Ranking(goal, places, 4))
 
-    assert "it is not settled whether their scores differ by more than 1 %" in said(0.0038, 0.0087)
-    assert "cannot be told apart" in said(-0.002, 0.02)
+    assert "it is not settled whether their scores differ by more than 1 %" in message(0.0038, 0.0087)
+    assert "cannot be told apart" in message(-0.002, 0.02)

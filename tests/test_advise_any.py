@@ -116,7 +116,7 @@ def test_undamaged_source_gives_paths(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_damaged_source_gives_paths_or_a_sentence(seed: int, tmp_path: Path) -> None:
+def test_damaged_source_yields_paths_or_error(seed: int, tmp_path: Path) -> None:
     draw = random.Random(seed)
     counts = [check(damaged(draw), tmp_path / "source") for _ in range(250)]
     # Both happen, or the damage is not what it should be.

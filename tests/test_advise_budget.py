@@ -59,7 +59,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     ("budget_s", "seeds", "extras"),
     [(40, 4, EXTRAS), (39, 4, frozenset()), (12, 4, frozenset()), (11, 2, frozenset()), (6, 2, frozenset())],
 )
-def test_the_first_round_is_what_the_budget_allows(
+def test_budget_sets_first_round_size(
     monkeypatch: pytest.MonkeyPatch, budget_s: float, seeds: int, extras: frozenset[str]
 ) -> None:
     monkeypatch.setattr(Local, "takes_s", lambda _self, tasks: float(len(list(tasks))))
@@ -71,7 +71,7 @@ def test_the_first_round_is_what_the_budget_allows(
 
 @pytest.mark.parametrize("goal", ["balance", "neighbours"])
 @pytest.mark.parametrize("budget_s", [0.3, 1.0, 3.0, 20.0])
-def test_runs_cost_no_more_than_the_budget(clock: SimpleNamespace, goal: str, budget_s: float) -> None:
+def test_runs_stay_within_budget(clock: SimpleNamespace, goal: str, budget_s: float) -> None:
     clock.slower = 10.0
     try:
         found = advise(Question(**SMALL), goal=goal, budget_s=budget_s)
@@ -83,7 +83,7 @@ def test_runs_cost_no_more_than_the_budget(clock: SimpleNamespace, goal: str, bu
         assert found.brief is ("The budget was too short for a measure without values" in str(found))
 
 
-def test_a_budget_too_short_for_a_path_is_refused_before_any_run(clock: SimpleNamespace) -> None:
+def test_short_budget_is_refused_before_runs(clock: SimpleNamespace) -> None:
     with pytest.raises(ScenarioError) as caught:
         advise(Question(**FAST), budget_s=1)
     assert (caught.value.field, clock.runs) == ("budget", 0)
@@ -93,7 +93,7 @@ def test_a_budget_too_short_for_a_path_is_refused_before_any_run(clock: SimpleNa
     advice._first_round(bench, Question(**FAST), goal, 4, enough)
 
 
-def test_a_range_runs_only_what_the_budget_allows(clock: SimpleNamespace) -> None:
+def test_budget_limits_runs_of_range(clock: SimpleNamespace) -> None:
     clock.slower = 100.0
     asked = Question(**{**SMALL, "rtt": "10ms", "buffer": parsed("buffer", "5..50 KB")})
     found = advise(asked, budget_s=15)
@@ -106,7 +106,7 @@ def test_a_range_runs_only_what_the_budget_allows(clock: SimpleNamespace) -> Non
     assert clock.runs == 0
 
 
-def test_a_first_round_unlike_its_estimate_ends_without_an_answer(clock: SimpleNamespace) -> None:
+def test_underestimated_first_round_ends_unanswered(clock: SimpleNamespace) -> None:
     """A busy machine: everything takes ten times as long as the runs were estimated to."""
     meter = advice._Meter(lambda _doing, _done: None, clock.now_s, 1.0, kept=True)
     meter.at("ranking", 0.0, 0.5)
@@ -128,9 +128,11 @@ def _paths(*given: dict[str, Any]) -> list[sources.Path]:
 ASKED: dict[str, Any] = {"buffer": "1 bdp", "candidates": OURS}
 
 
-def test_a_path_that_needs_more_than_all_is_left_out_with_its_need(clock: SimpleNamespace) -> None:
+def test_path_over_budget_reports_its_need(clock: SimpleNamespace) -> None:
     begun: list[tuple[int, float, bool]] = []
-    found = many.answer(_paths(FAST, SMALL, SMALL), ASKED, budget_s=1, begin=lambda *said: begun.append(said))
+    found = many.answer(
+        _paths(FAST, SMALL, SMALL), ASKED, budget_s=1, begin=lambda *message: begun.append(message)
+    )
     assert begun == [(3, 3.0, True)]
     assert clock.now_s - 1000 <= 3
     assert [one.path.name for one in found.answered] == ["path 2", "path 3"]
@@ -142,9 +144,7 @@ def test_a_path_that_needs_more_than_all_is_left_out_with_its_need(clock: Simple
     assert found.to_csv().splitlines()[-1].startswith('path 1,1,,,"not answered: the fewest runs')
 
 
-def test_a_path_gets_the_time_that_others_leave(
-    clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unused_time_goes_to_other_paths(clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     medium = {"rate": "200mbit", "rtt": "40ms"}
     needs_s = Bench.of("sim").takes_s(Question(**medium, candidates=OURS), [1, 2], frozenset())
     # Nothing is looked for around the answers, so that small paths leave nearly all of their time.
@@ -154,15 +154,13 @@ def test_a_path_gets_the_time_that_others_leave(
     assert clock.now_s - 1000 <= 3 * 0.6 * needs_s
 
 
-def test_a_file_of_which_no_path_can_be_answered_is_an_error(clock: SimpleNamespace) -> None:
+def test_unanswerable_file_is_an_error(clock: SimpleNamespace) -> None:
     with pytest.raises(ScenarioError, match="budget: 1 s is too short"):
         many.answer(_paths(FAST), ASKED, budget_s=1)
     assert clock.runs == 0
 
 
-def test_the_work_of_a_file_is_announced_before_it_begins(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_work_is_announced_before_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     order: list[str] = []
     monkeypatch.setattr(options, "say", lambda line: order.append(line))
     monkeypatch.setattr(many, "advise", lambda *_, **__: order.append("a run") or _answered())
@@ -180,27 +178,29 @@ def _answered() -> advice.Advice:
     return advice.Advice(question, "throughput", "sim", 0, (ranks,), (question,))
 
 
-def test_with_seeds_alone_the_work_of_a_file_is_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_seeds_alone_estimate_file_time(monkeypatch: pytest.MonkeyPatch) -> None:
     begun: list[tuple[int, float, bool]] = []
     monkeypatch.setattr(many, "advise", lambda *_, **__: _answered())
-    many.answer(_paths(*[SMALL] * 7), ASKED, seeds=4, begin=lambda *said: begun.append(said))
-    many.answer(_paths(*[SMALL] * 14), ASKED, seeds=4, begin=lambda *said: begun.append(said))
+    many.answer(_paths(*[SMALL] * 7), ASKED, seeds=4, begin=lambda *message: begun.append(message))
+    many.answer(_paths(*[SMALL] * 14), ASKED, seeds=4, begin=lambda *message: begun.append(message))
     (seven, seven_s, at_most), (fourteen, fourteen_s, _) = begun
     assert (seven, fourteen, at_most) == (7, 14, False)
     assert fourteen_s == pytest.approx(2 * seven_s)
 
 
 def test_progress_of_a_file_only_grows() -> None:
-    told: list[tuple[str, float]] = []
-    many.answer(_paths(SMALL, SMALL), ASKED, seeds=2, watch=lambda doing, done: told.append((doing, done)))
-    parts = [done for _, done in told]
+    reported: list[tuple[str, float]] = []
+    many.answer(
+        _paths(SMALL, SMALL), ASKED, seeds=2, watch=lambda doing, done: reported.append((doing, done))
+    )
+    parts = [done for _, done in reported]
     assert parts == sorted(parts) and 0 <= parts[0] < parts[-1] <= 1
-    assert told[0][0] == "path 1 of 2: ranking"
-    assert told[-1][0].startswith("path 2 of 2: ")
+    assert reported[0][0] == "path 1 of 2: ranking"
+    assert reported[-1][0].startswith("path 2 of 2: ")
 
 
 @pytest.mark.parametrize("form", ["options", "file"])
-def test_the_command_names_the_option_and_what_it_needs(tmp_path: Path, form: str) -> None:
+def test_short_budget_names_option_and_need(tmp_path: Path, form: str) -> None:
     (tmp_path / "paths.csv").write_text("rate,rtt\n119gbit,362ms\n")
     given = {
         "options": ["--rate", "119gbit", "--rtt", "362ms"],

@@ -47,7 +47,7 @@ def _answer(best: Winner, question: Question = PATH, until_s: float = math.inf) 
     return Advice(question, "throughput", "sim", 0, (now,), (question,), tuple(found), tuple(looked))
 
 
-def test_a_crossing_lies_where_the_winner_changes() -> None:
+def test_crossing_lies_at_winner_change() -> None:
     question = Question(rate="50mbit", rtt="80ms", buffer="200 KB", candidates=("bbr1", "cubic"))
     bench, goal = Bench.of("sim"), goals.named("throughput", sized=False)
     now = ranking.rank(bench, question, goal, until_s=0)
@@ -62,7 +62,7 @@ def test_a_crossing_lies_where_the_winner_changes() -> None:
     assert "of random loss, bbr1 is ahead" in str(loss)
 
 
-def test_a_change_that_ends_again_is_seen() -> None:
+def test_temporary_winner_change_is_detected() -> None:
     """Between the doublings of the buffer, which all have the same winner."""
     found = _answer(lambda path: "b" if 125e3 < path.buffer_bytes < 165e3 else "a")
     (island,) = found.crossings
@@ -79,14 +79,14 @@ def test_two_islands_are_two_changes() -> None:
     assert [(one.quantity, one.below) for one in found.crossings] == [("rtt", True), ("rtt", False)]
 
 
-def test_a_change_for_good_has_no_end() -> None:
+def test_permanent_change_has_no_end() -> None:
     found = _answer(lambda path: "b" if path.rate_bps > 130e6 else "a")
     (one,) = found.crossings
     assert (one.until, 130e6 < one.value < 142e6) == (None, True)
     assert str(one).startswith("above about 140 Mbit/s of rate, b is ahead")
 
 
-def test_no_change_is_stated_with_the_resolution() -> None:
+def test_absent_change_reports_resolution() -> None:
     found = _answer(lambda path: "a")
     title, looked = terminal.crossings(found)
     assert title == "No change of the answer was seen, all else as it is:"
@@ -95,17 +95,17 @@ def test_no_change_is_stated_with_the_resolution() -> None:
         "3.1 Mbit/s to 800 Mbit/s in steps of at most 1.4x; random loss from 0 % to 8.2 % in steps of at "
         "most 2.0x"
     )
-    told = found.to_dict()
-    assert [(one["quantity"], one["complete"]) for one in told["looked_at"]] == [
+    reported = found.to_dict()
+    assert [(one["quantity"], one["complete"]) for one in reported["looked_at"]] == [
         ("buffer", True),
         ("rtt", True),
         ("rate", True),
         ("loss", True),
     ]
-    assert told["crossings_complete"] is True
+    assert reported["crossings_complete"] is True
 
 
-def test_the_stated_resolution_is_that_of_the_values_tried() -> None:
+def test_reported_resolution_matches_tried_values() -> None:
     """A change as wide as the largest step is seen wherever it lies."""
     step = max(one.step for one in _answer(lambda path: "a").looked if one.quantity == "buffer")
     low = 110e3
@@ -115,13 +115,13 @@ def test_the_stated_resolution_is_that_of_the_values_tried() -> None:
         low *= 1.17
 
 
-def test_what_there_was_no_time_for_is_not_claimed() -> None:
+def test_unsearched_crossings_are_not_claimed() -> None:
     found = _answer(lambda path: "a", until_s=0.0)
     assert terminal.crossings(found) == []
     assert found.to_dict()["crossings_complete"] is False
 
 
-def test_longer_runs_than_the_time_allows_are_stated(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_skipped_long_runs_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         Known, "takes_s", lambda _self, question, *_: 10.0 if question.numbers().rate_bps > 300e6 else 0.0
     )
@@ -131,7 +131,7 @@ def test_longer_runs_than_the_time_allows_are_stated(monkeypatch: pytest.MonkeyP
     assert terminal.crossings(found)[-1].endswith("; more would have taken too long")
 
 
-def test_a_place_that_was_not_narrowed_has_both_ends() -> None:
+def test_unrefined_crossing_shows_both_ends() -> None:
     one = crossings.Crossing("buffer", False, 200e3, 100e3, None, "b", "a", 0.1, 200e3)
     assert str(one).startswith("above a value between 100 KB and 200 KB of buffer, b is ahead")
 
@@ -154,7 +154,7 @@ def _over(best: Winner, **ranges: str) -> crossings.Boundaries:
     )
 
 
-def test_every_change_of_the_winner_over_a_range_is_named() -> None:
+def test_every_winner_change_is_named() -> None:
     found = _over(lambda path: "b" if 200e3 < path.buffer_bytes < 400e3 else "a", buffer="50 KB..1 MB")
     assert str(found) == "Where the winner changes, at 21 values of buffer, in steps of at most 1.16x:"
     assert [(one.below, one.above) for one in found.found] == [("a", "b"), ("b", "a")]
@@ -165,7 +165,7 @@ def test_every_change_of_the_winner_over_a_range_is_named() -> None:
     assert str(found.found[0]) == "between 193 KB and 224 KB of buffer: a below, b above"
 
 
-def test_a_range_without_a_change_states_how_finely_it_looked() -> None:
+def test_unchanged_range_reports_step_size() -> None:
     found = _over(lambda path: "a", buffer="50 KB..1 MB")
     assert found.found == ()
     assert str(found) == (
@@ -173,12 +173,12 @@ def test_a_range_without_a_change_states_how_finely_it_looked() -> None:
     )
 
 
-def test_a_buffer_in_bdp_has_boundaries_in_bdp() -> None:
+def test_buffer_in_bdp_has_bdp_boundaries() -> None:
     found = _over(lambda path: "b" if path.buffer_bytes > path.bdp_bytes else "a", buffer="0.5..4 bdp")
     assert str(found.found[0]) == "between 0.93 BDP and 1 BDP of buffer: a below, b above"
 
 
-def test_over_two_ranges_the_value_that_tells_winners_apart_is_named() -> None:
+def test_two_ranges_name_separating_quantity() -> None:
     found = _over(lambda path: "b" if path.rtt_ms > 60 else None, buffer="50 KB..1 MB", rtt="20..120 ms")
     (one,) = found.found
     assert (one.quantity, one.below, one.above, one.low < 60 < one.high) == ("rtt", None, "b", True)
@@ -187,7 +187,7 @@ def test_over_two_ranges_the_value_that_tells_winners_apart_is_named() -> None:
     assert str(none) == "No value of round-trip time and buffer tells the winners on 21 paths apart."
 
 
-def test_an_answer_over_a_range_prints_its_boundaries() -> None:
+def test_range_answer_prints_boundaries() -> None:
     question = Question(
         rate="10mbit", rtt="20ms", buffer=parsed("buffer", "4..400 KB"), candidates=("reno", "bbr1")
     )

@@ -15,7 +15,7 @@ def test_there_are_ten() -> None:
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda one: one.command.removeprefix("fullpipe advise "))
-def test_the_page_shows_what_the_command_prints(example: Example) -> None:
+def test_example_page_matches_command_output(example: Example) -> None:
     """With a number of seeds instead of a time, on any machine."""
     assert "--seeds" in example.words
     assert example.run() == example.shown

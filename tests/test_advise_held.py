@@ -68,11 +68,11 @@ def test_the_paths_follow_their_distribution() -> None:
         ({"cubic": [0.9, 0.9, 0.9], "bbr1": [0.9]}, "not judged"),
     ],
 )
-def test_means_decide_whether_an_answer_is_met(scores: dict[str, list[float]], verdict: str) -> None:
+def test_means_decide_verdict(scores: dict[str, list[float]], verdict: str) -> None:
     assert case_of("cubic", **scores).verdict == verdict
 
 
-def test_a_path_is_repeated_until_the_tolerance_is_outside_of_the_interval() -> None:
+def test_path_repeats_until_interval_excludes_tolerance() -> None:
     assert case_of("cubic", cubic=[0.90, 0.90, 0.90], bbr1=[0.80, 0.81, 0.82]).settled
     assert case_of("cubic", cubic=[0.80, 0.81, 0.82], bbr1=[0.90, 0.90, 0.90]).settled
     assert not case_of("cubic", cubic=[0.90, 0.95, 0.85], bbr1=[0.9, 0.9, 0.9]).settled
@@ -88,7 +88,7 @@ def test_the_interval_is_welch_s() -> None:
     )
 
 
-def test_nine_tenths_of_at_least_thirty_must_be_met() -> None:
+def test_passing_needs_ninety_percent_of_thirty() -> None:
     met = case_of("cubic", cubic=[0.9, 0.9, 0.9], bbr1=[0.8, 0.8, 0.8])
     missed = case_of("bbr1", cubic=[0.9, 0.9, 0.9], bbr1=[0.8, 0.8, 0.8])
     unknown = case_of("bbr1", cubic=[0.9, 0.9, 0.9], bbr1=[])
@@ -133,9 +133,7 @@ def test_both_worlds_run_the_same_scenarios(no_kernel: None, tmp_path: Path) -> 
     assert (tmp_path / "log.jsonl").read_text() == log, "nothing ran a second time"
 
 
-def test_untrustworthy_runs_are_left_out_and_replaced(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_untrusted_runs_are_replaced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def late(run: Run) -> Run:
         doubt = ["late"] if run.seed == 2 and run.summary["flows"][0]["controller"] == "bbr1" else []
         about = {**run.summary["provenance"], "untrustworthy": doubt}
@@ -153,7 +151,7 @@ def test_untrustworthy_runs_are_left_out_and_replaced(
     assert "| 4 | 2 Mbit/s, 10 ms, 15 KB" in table.to_markdown()
 
 
-def test_when_the_time_is_over_what_there_is_counts(no_kernel: None, tmp_path: Path) -> None:
+def test_expired_time_counts_existing_runs(no_kernel: None, tmp_path: Path) -> None:
     case = replace(_quick(4), goal=goals.BULK)
     over = kernel_check.hold([case], Store(tmp_path), until_s=0.0)
     assert [one.verdict for one in over.held] == ["not judged"]
@@ -170,8 +168,8 @@ def test_every_form_has_every_case(tmp_path: Path) -> None:
     ]
     table = Table(tuple(cases), "kernel", "Fullpipe 1, Linux 6", ("x, kernel, seed 1: it broke",))
     kernel_check.write(table, tmp_path)
-    told = json.loads((tmp_path / "advice.json").read_text())
-    assert [one["verdict"] for one in told["cases"]] == ["met", "not judged"]
+    reported = json.loads((tmp_path / "advice.json").read_text())
+    assert [one["verdict"] for one in reported["cases"]] == ["met", "not judged"]
     assert len((tmp_path / "advice.csv").read_text().splitlines()) == 3
     page = (tmp_path / "table.md").read_text()
     assert "| the advised controller | 1 of 1 | 100 % |" in page
@@ -182,7 +180,7 @@ def test_every_form_has_every_case(tmp_path: Path) -> None:
 def test_the_command_s_defaults_and_mistakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # Where there is no folder results.
     assert (kernel_advice.PATHS, kernel_advice.SEED) == (kernel_check.PATHS, kernel_check.SEED)
-    for words, said in (
+    for words, message in (
         (["--paths", "0"], "--paths 0 "),
         (["--paths", "100000000"], "--paths "),
         (["--minutes", "-1"], "--minutes -1"),
@@ -190,11 +188,11 @@ def test_the_command_s_defaults_and_mistakes(tmp_path: Path, monkeypatch: pytest
     ):
         done = command("kernel", "advice", "--out", str(tmp_path / "out"), *words)
         assert (done.returncode, done.stdout) == (2, "")
-        assert done.stderr.startswith(f"fullpipe: {said}"), done.stderr
+        assert done.stderr.startswith(f"fullpipe: {message}"), done.stderr
     assert not (tmp_path / "out").exists()
 
 
-def test_the_tables_of_lines_are_those_of_the_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recorded_lines_reproduce_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     case = case_of("cubic", reno=[0.5, 0.5], cubic=[0.9, 0.8], bbr1=[0.88, 0.86])
     few = replace(case, case=replace(case.case, number=2), scores={**case.scores, "bbr1": []})
     monkeypatch.chdir(tmp_path)

@@ -76,9 +76,7 @@ def stream(whole: dict[str, Any]) -> str:
         (result(20e6) | {"error": "interrupt - the client has terminated"}, "the test did not end"),
     ],
 )
-def test_a_test_that_something_else_limited_asks_for_the_rate(
-    tmp_path: Path, given: dict[str, Any], why: str
-) -> None:
+def test_externally_limited_test_requires_rate(tmp_path: Path, given: dict[str, Any], why: str) -> None:
     (path,) = read(tmp_path, json.dumps(given))
     asked = {"candidates": OURS, "rtt": "42ms"}
     with pytest.raises(ScenarioError) as caught:
@@ -98,18 +96,18 @@ def test_a_test_that_something_else_limited_asks_for_the_rate(
         result(20e6, sock_bufsize=4_000_000),
     ],
 )
-def test_a_limit_that_was_not_reached_leaves_the_rate(tmp_path: Path, given: dict[str, Any]) -> None:
+def test_unreached_limit_keeps_measured_rate(tmp_path: Path, given: dict[str, Any]) -> None:
     (path,) = read(tmp_path, json.dumps(given))
     assert path.question({"candidates": OURS}).rate == "20000000 bit/s"
 
 
 @pytest.mark.parametrize("protocol", ["UDP", "SCTP"])
-def test_a_test_without_tcp_is_refused_whatever_is_given(tmp_path: Path, protocol: str) -> None:
+def test_non_tcp_test_is_always_refused(tmp_path: Path, protocol: str) -> None:
     with pytest.raises(ScenarioError, match=f"it is over {protocol}"):
         read(tmp_path, json.dumps(result(test_start={"protocol": protocol})))
 
 
-def test_an_old_udp_result_is_known_by_its_streams(tmp_path: Path) -> None:
+def test_old_udp_result_is_detected(tmp_path: Path) -> None:
     old = result()
     del old["start"]["test_start"]
     old["end"]["streams"] = [{"udp": {"bits_per_second": 1e6}}]
@@ -121,7 +119,7 @@ def test_an_old_udp_result_is_known_by_its_streams(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 4])
-def test_a_round_trip_time_under_load_has_a_note(tmp_path: Path, count: int) -> None:
+def test_loaded_rtt_has_note(tmp_path: Path, count: int) -> None:
     given = result(20e6, *(sender(20e6 / count, 75_273 + at) for at in range(count)))
     (path,) = read(tmp_path, json.dumps(given))
     beside = path.beside({"candidates": OURS})
@@ -130,7 +128,7 @@ def test_a_round_trip_time_under_load_has_a_note(tmp_path: Path, count: int) -> 
     assert not any("smoothed" in note for note in path.beside({"candidates": OURS, "rtt": "40ms"}).notes)
 
 
-def test_the_receiving_host_has_no_round_trip_time(tmp_path: Path) -> None:
+def test_receiver_result_has_no_rtt(tmp_path: Path) -> None:
     given = result(20e6, sender(rtt_us=4, sender=False), test_start={"reverse": 1})
     given["end"]["sum_sent"]["sender"] = False
     (path,) = read(tmp_path, json.dumps(given))
@@ -150,7 +148,7 @@ def test_the_receiving_host_has_no_round_trip_time(tmp_path: Path) -> None:
     assert path.says["rtt"] == "40000 us"
 
 
-def test_few_round_trips_of_the_file_are_noted_only_while_they_count(tmp_path: Path) -> None:
+def test_few_rtts_noted_only_when_used(tmp_path: Path) -> None:
     (path,) = read(tmp_path, json.dumps(result(20e6, sender(rtt_us=115_224), seconds=5)))
     asked = {"candidates": OURS}
     few = "the test lasted only 43 round trips: the path may be faster"
@@ -159,7 +157,7 @@ def test_few_round_trips_of_the_file_are_noted_only_while_they_count(tmp_path: P
         assert few not in path.beside({**asked, **given}).notes
 
 
-def test_a_note_about_the_rate_goes_with_it(tmp_path: Path) -> None:
+def test_rate_note_disappears_with_explicit_rate(tmp_path: Path) -> None:
     (path,) = read(tmp_path, json.dumps(result(20e6, target_bitrate=100_000_000, tcp_mss=500)))
     beside = path.beside({"candidates": OURS, "rtt": "42ms"})
     assert any("was not reached" in note for note in beside.notes)
@@ -168,7 +166,7 @@ def test_a_note_about_the_rate_goes_with_it(tmp_path: Path) -> None:
     assert given.notes == ("3 segments were sent again by cubic",)
 
 
-def test_both_directions_of_a_test_are_two_paths(tmp_path: Path) -> None:
+def test_bidirectional_test_yields_two_paths(tmp_path: Path) -> None:
     given = result(20e6, sender(), sender(5e6, 9, sender=False))
     other = given["end"]["sum_received"] | {"bits_per_second": 5e6, "sender": False}
     given["end"] |= {"sum_sent_bidir_reverse": other, "sum_received_bidir_reverse": other}
@@ -177,7 +175,7 @@ def test_both_directions_of_a_test_are_two_paths(tmp_path: Path) -> None:
     assert (back.name, back.says) == (f"{HOST}, to here", {"rate": "5000000 bit/s"})
 
 
-def test_a_server_that_sent_does_not_know_what_arrived(tmp_path: Path) -> None:
+def test_sending_server_has_no_arrival_count(tmp_path: Path) -> None:
     given = result(0.0, sender(), accepted_connection={"host": "192.0.2.1"}, test_start={"reverse": 1})
     given["end"]["sum_sent"] |= {"bits_per_second": 20e6}
     (path,) = read(tmp_path, json.dumps(given))
@@ -202,7 +200,7 @@ WHOLE = json.dumps(result(), indent=1)
         WHOLE + '\n{"start":{"connected":[',  # A second one that was cut off.
     ],
 )
-def test_other_forms_of_a_result_are_read(tmp_path: Path, text: str) -> None:
+def test_other_result_forms_are_read(tmp_path: Path, text: str) -> None:
     (path,) = read(tmp_path, text)
     assert path.says == {"rate": "20000000 bit/s", "rtt": "42000 us"}
     assert path.name == HOST
@@ -218,24 +216,29 @@ def test_several_results_are_a_path_each(tmp_path: Path, between: str) -> None:
     assert [path.says["rate"] for path in streams] == ["10000000 bit/s", "20000000 bit/s"]
 
 
-def test_tests_are_numbered_as_in_the_file(tmp_path: Path) -> None:
+def test_tests_keep_numbers_from_file(tmp_path: Path) -> None:
     texts = [result(), result(test_start={"protocol": "UDP"}), result() | {"title": "site A"}, result()]
     found = read(tmp_path, "\n".join(map(json.dumps, texts)))
     assert found.notes[0].startswith("test 2: it is over UDP")
     assert [path.name for path in found] == [f"{HOST}, test 1", "site A", f"{HOST}, test 4"]
 
 
-def test_a_test_that_did_not_begin_is_told_what_iperf3_says(tmp_path: Path) -> None:
-    said = "unable to connect to server: Connection refused"
-    refused = {"start": {"connected": [], "version": "iperf 3.12"}, "intervals": [], "end": {}, "error": said}
+def test_failed_test_reports_iperf3_error(tmp_path: Path) -> None:
+    message = "unable to connect to server: Connection refused"
+    refused = {
+        "start": {"connected": [], "version": "iperf 3.12"},
+        "intervals": [],
+        "end": {},
+        "error": message,
+    }
     with pytest.raises(ScenarioError) as caught:
         read(tmp_path, json.dumps(refused))
-    assert str(caught.value).endswith(f"iperf3 reports '{said}'; correct that, and run iperf3 again")
+    assert str(caught.value).endswith(f"iperf3 reports '{message}'; correct that, and run iperf3 again")
     with pytest.raises(ScenarioError, match="over TCP, without -u"):
         read(tmp_path, json.dumps(result(test_start={"protocol": "UDP"})))
 
 
-def test_a_test_that_cannot_be_used_is_left_out_beside_others(tmp_path: Path) -> None:
+def test_unusable_test_is_skipped(tmp_path: Path) -> None:
     texts = [result(test_start={"protocol": "UDP"}), result(), result(2e6, target_bitrate=2_000_000)]
     found = many.answer(read(tmp_path, "\n".join(map(json.dumps, texts))), {"candidates": OURS}, seeds=2)
     assert [one.path.says["rate"] for one in found.answered] == ["20000000 bit/s"]
@@ -254,7 +257,7 @@ def test_a_test_that_cannot_be_used_is_left_out_beside_others(tmp_path: Path) ->
         ('{"start":{"connected":[\n' * 1000, "damaged or cut off"),
     ],
 )
-def test_a_file_without_a_result_is_a_sentence(tmp_path: Path, text: str, expected: str) -> None:
+def test_file_without_result_is_an_error(tmp_path: Path, text: str, expected: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         read(tmp_path, text)
     assert expected in str(caught.value) and len(str(caught.value)) < 500
@@ -281,7 +284,7 @@ def test_text_of_windows_programs_is_read(tmp_path: Path, encoding: str) -> None
             assert read(tmp_path, BIG_ENDIAN_MARK + data) == read(tmp_path, text)
 
 
-def test_half_a_character_of_utf_16_is_a_sentence(tmp_path: Path) -> None:
+def test_truncated_utf_16_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match="text in UTF-8 or UTF-16"):
         read(tmp_path, b"\xff\xfe{")
 
@@ -329,7 +332,7 @@ TABLE = "name,rate,rtt,buffer,loss\nhome,5mbit,20ms,50KB,1%\n"
         ('path_rtt_seconds{path="a"} 0.02\n', {"rate": "5mbit", "rtt": "30ms"}, set()),
     ],
 )
-def test_what_the_user_gives_comes_before_the_file(
+def test_explicit_values_override_file(
     tmp_path: Path, text: str, asked: dict[str, Any], measured: set[str]
 ) -> None:
     (one,) = answered(tmp_path, text, **asked).answered
@@ -339,7 +342,7 @@ def test_what_the_user_gives_comes_before_the_file(
     assert set(one.advice.inputs.measured) == measured
 
 
-def test_a_default_does_not_come_before_the_file(tmp_path: Path) -> None:
+def test_defaults_do_not_override_file(tmp_path: Path) -> None:
     (one,) = answered(tmp_path, TABLE, buffer=None, loss=None, competitors=(), ecn=False).answered
     measured = {name: value.replace(" ", "") for name, value in one.advice.inputs.measured.items()}
     assert measured == {"rate": "5mbit", "rtt": "20ms", "buffer": "50KB", "loss": "1%"}
@@ -360,9 +363,7 @@ def test_a_default_does_not_come_before_the_file(tmp_path: Path) -> None:
         ({"rtt": parsed("rtt", "30..40ms")}, True),
     ],
 )
-def test_a_note_says_where_the_file_and_the_user_differ(
-    tmp_path: Path, asked: dict[str, Any], differs: bool
-) -> None:
+def test_conflicting_values_are_noted(tmp_path: Path, asked: dict[str, Any], differs: bool) -> None:
     (path,) = read(tmp_path, TABLE)
     notes = path.beside({"candidates": OURS, **asked}).notes
     (name,) = asked
@@ -371,13 +372,13 @@ def test_a_note_says_where_the_file_and_the_user_differ(
     )
 
 
-def test_each_form_of_an_answer_lists_its_inputs(tmp_path: Path) -> None:
+def test_every_answer_format_lists_inputs(tmp_path: Path) -> None:
     found = answered(tmp_path, WHOLE, rtt="40ms")
-    told = found.to_dict()["paths"][0]
-    assert told["given"] == {"rtt": "40ms", "candidates": "cubic, bbr1"}
-    assert told["measured"] == {"rate": "20000000 bit/s"}
-    assert told["assumed"]["buffer"] == "1 bdp (at least 10 packets)"
-    assert told["left_out"] == []
+    reported = found.to_dict()["paths"][0]
+    assert reported["given"] == {"rtt": "40ms", "candidates": "cubic, bbr1"}
+    assert reported["measured"] == {"rate": "20000000 bit/s"}
+    assert reported["assumed"]["buffer"] == "1 bdp (at least 10 packets)"
+    assert reported["left_out"] == []
     (row,) = csv.DictReader(io.StringIO(found.to_csv()))
     assert row["given"] == "rtt 40ms, candidates cubic, bbr1"
     assert row["measured"] == "rate 20 Mbit/s"
@@ -392,7 +393,7 @@ def test_each_form_of_an_answer_lists_its_inputs(tmp_path: Path) -> None:
     assert alone["measured"] == {} and alone["left_out"] == []
 
 
-def test_an_option_comes_before_the_file_on_the_command_line(tmp_path: Path) -> None:
+def test_command_line_option_overrides_file(tmp_path: Path) -> None:
     (tmp_path / "result.json").write_text(WHOLE)
     words = [
         "advise",
@@ -407,14 +408,14 @@ def test_an_option_comes_before_the_file_on_the_command_line(tmp_path: Path) -> 
     for name in OURS:
         words += ["--candidates", name]
     done = command(*words, "--seeds", "2")
-    (told,) = json.loads(done.stdout)["paths"]
-    assert told["path"] == {"rate": "20000000 bit/s", "rtt": "40ms", "buffer": "1 bdp"}
-    assert (told["given"]["rtt"], told["given"]["buffer"]) == ("40ms", "1 bdp")
-    assert "the source has rtt 42 ms, but --rtt 40ms is used" in told["notes"]
+    (reported,) = json.loads(done.stdout)["paths"]
+    assert reported["path"] == {"rate": "20000000 bit/s", "rtt": "40ms", "buffer": "1 bdp"}
+    assert (reported["given"]["rtt"], reported["given"]["buffer"]) == ("40ms", "1 bdp")
+    assert "the source has rtt 42 ms, but --rtt 40ms is used" in reported["notes"]
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
-def test_a_scenario_and_its_trace_may_be_utf_16(tmp_path: Path, encoding: str) -> None:
+def test_scenario_and_trace_accept_utf_16(tmp_path: Path, encoding: str) -> None:
     (tmp_path / "trace").write_bytes("1\r\n2\r\n".encode(encoding))
     document = '[path]\nrtt = "20 ms"\ndeliveries = "trace"\n[[flows]]\ncontroller = "cubic"\n'
     (tmp_path / "scenario.toml").write_bytes(document.encode(encoding))

@@ -63,7 +63,7 @@ def small(
 # The short form.
 
 
-def test_a_tree_finds_the_rule_that_is_there_and_words_it() -> None:
+def test_tree_learns_and_words_rule() -> None:
     seen = [
         (path, ranked(a=0.9, b=0.5) if path.bdp_bytes > 120_000 else ranked(a=0.5, b=0.9)) for path in GRID
     ]
@@ -78,7 +78,7 @@ def test_a_tree_finds_the_rule_that_is_there_and_words_it() -> None:
     assert (third, fourth) == ("else:", f"    use a ({42 - below} of {42 - below} paths)")
 
 
-def test_a_tree_says_no_condition_that_changes_nothing() -> None:
+def test_tree_omits_redundant_conditions() -> None:
     always = trees.grow([(path, ranked(a=0.9, b=0.5)) for path in GRID], ("b", "a"))
     assert always.rules() == "use a (42 of 42 paths)\n"
     nobody = trees.grow([(path, ranked(a=0.9, b=0.9)) for path in GRID], ("a", "b"))
@@ -98,7 +98,7 @@ def test_a_tree_says_no_condition_that_changes_nothing() -> None:
     assert len(trees.grow(mixed, ("a", "b")).nodes) == 3
 
 
-def test_one_path_in_a_hundred_is_no_rule() -> None:
+def test_rare_outlier_forms_no_rule() -> None:
     many = [numbers(rate, rtt) for rate in range(1, 16) for rtt in range(1, 16)]
     odd = [
         (path, ranked(a=0.5, b=0.9) if path.rtt_ms == 7 and path.rate_bps == 7e6 else ranked(a=0.9, b=0.5))
@@ -107,7 +107,7 @@ def test_one_path_in_a_hundred_is_no_rule() -> None:
     assert trees.grow(odd, ("a", "b")).rules() == "use a (224 of 225 paths)\n"
 
 
-def test_a_feature_that_follows_from_another_is_not_used() -> None:
+def test_derived_features_are_not_used() -> None:
     one_rate = [numbers(10, rtt) for rtt in (5, 10, 20, 50)]
     assert [feature.name for feature in trees._telling(one_rate)] == ["RTT"]
     # A buffer of one BDP, but for rounding.
@@ -129,7 +129,7 @@ def test_the_buffer_is_worded_in_bdp() -> None:
     assert trees.grow(seen, ("a", "b")).nodes[0].condition == "buffer ≤ 1 BDP"
 
 
-def test_a_threshold_has_few_digits_although_a_path_lies_beside_it() -> None:
+def test_threshold_has_few_digits() -> None:
     # The middle of 9.74 and 9.76 KB is next to 9.75 KB, where everybody leads and nothing is learnt.
     seen = [(numbers(1, 10, 9.74 - at / 100), ranked(a=0.9, b=0.5)) for at in range(5)]
     seen += [(numbers(1, 10, 9.76 + at / 100), ranked(a=0.5, b=0.9)) for at in range(5)]
@@ -138,7 +138,7 @@ def test_a_threshold_has_few_digits_although_a_path_lies_beside_it() -> None:
     assert all(tree.decide(path) == ranks.winner for path, ranks in seen)
 
 
-def test_its_accuracy_counts_what_nobody_clearly_beats() -> None:
+def test_tree_accuracy_accepts_unbeaten_choices() -> None:
     seen = [(path, ranked(a=0.9, b=0.5) if path.rtt_ms > 30 else ranked(a=0.5, b=0.9)) for path in GRID]
     tree = trees.grow(seen, ("a", "b"))
     unseen = [
@@ -156,13 +156,13 @@ def test_its_accuracy_counts_what_nobody_clearly_beats() -> None:
         "a everywhere, the best single answer, on 100 %. Where it errs, it loses 35.0 % of the best score in "
         "the median and 50.0 % at most. Over all of them it loses 17.5 %, a everywhere 0.0 %."
     )
-    told = json.loads(json.dumps(tree.to_dict()))
-    assert told["unseen"]["accuracy"] == 0.5
-    assert told["unseen"]["constant"] == {"controller": "a", "right": 4, "accuracy": 1.0}
-    assert [one["lacks"] for one in told["unseen"]["tries"]] == pytest.approx([0, 0, 0.5, 0.2])
+    reported = json.loads(json.dumps(tree.to_dict()))
+    assert reported["unseen"]["accuracy"] == 0.5
+    assert reported["unseen"]["constant"] == {"controller": "a", "right": 4, "accuracy": 1.0}
+    assert [one["lacks"] for one in reported["unseen"]["tries"]] == pytest.approx([0, 0, 0.5, 0.2])
 
 
-def test_unseen_paths_are_the_same_every_time_and_between_the_ends() -> None:
+def test_unseen_paths_are_reproducible_and_interior() -> None:
     question = small().question
     paths = [one.numbers() for one in trees.unseen(question, 50)]
     assert paths == [one.numbers() for one in trees.unseen(question, 50)]
@@ -173,7 +173,7 @@ def test_unseen_paths_are_the_same_every_time_and_between_the_ends() -> None:
     assert not corners & {(path.rate_bps, path.rtt_ms) for path in paths}
 
 
-def test_a_map_has_its_tree_in_every_form(tmp_path: Path) -> None:
+def test_every_map_format_includes_tree(tmp_path: Path) -> None:
     found = maps.draw(small(tree=True), Store(tmp_path), Scripted(together=True))
     assert found.tree is not None
     assert len(found.tree.tries) == trees.UNSEEN
@@ -202,7 +202,7 @@ def command(folder: Path, *more: str, code: str = "") -> subprocess.CompletedPro
     )
 
 
-def test_without_scikit_learn_only_the_tree_is_missing(tmp_path: Path) -> None:
+def test_missing_scikit_learn_disables_only_tree(tmp_path: Path) -> None:
     refused = command(tmp_path / "map", "--tree", code=_WITHOUT)
     assert (refused.returncode, refused.stdout) == (2, "")
     assert refused.stderr.startswith("fullpipe: --tree: it needs scikit-learn"), refused.stderr
@@ -216,14 +216,16 @@ def test_without_scikit_learn_only_the_tree_is_missing(tmp_path: Path) -> None:
 def test_the_command_prints_the_tree(tmp_path: Path) -> None:
     done = command(tmp_path / "map", "--tree")
     assert done.returncode == 0, done.stderr
-    told = json.loads((tmp_path / "map" / "map.json").read_text())
-    assert done.stdout == f"{told['answer']}\n\n{told['tree']['rules']}\n{told['tree']['answer']}\n"
+    reported = json.loads((tmp_path / "map" / "map.json").read_text())
+    assert (
+        done.stdout == f"{reported['answer']}\n\n{reported['tree']['rules']}\n{reported['tree']['answer']}\n"
+    )
 
 
 # The map itself.
 
 
-def test_a_buffer_in_bdps_has_an_axis_in_bdps(tmp_path: Path) -> None:
+def test_buffer_in_bdp_has_bdp_axis(tmp_path: Path) -> None:
     found = maps.draw(small(y="buffer=0.5..2 bdp"), Store(tmp_path), Scripted(together=True))
     assert found.y_values == pytest.approx([0.5, 2.0], rel=1e-3)
     buffers = {(point.x, point.y): point.path.buffer_bytes for point in found.points}
@@ -231,9 +233,9 @@ def test_a_buffer_in_bdps_has_an_axis_in_bdps(tmp_path: Path) -> None:
     assert buffers == pytest.approx({(0, 0): 2500, (1, 0): 10_000, (0, 1): 10_000, (1, 1): 40_000}, rel=1e-3)
     map_page.write(found, tmp_path)
     assert (tmp_path / "map.csv").read_text().startswith("rate_bps,buffer_bdp,")
-    told = json.loads((tmp_path / "map.json").read_text())
-    assert told["y"]["unit"] == "BDP"
-    assert told["points"][3]["path"]["buffer_bytes"] == pytest.approx(40_000, rel=1e-3)
+    reported = json.loads((tmp_path / "map.json").read_text())
+    assert reported["y"]["unit"] == "BDP"
+    assert reported["points"][3]["path"]["buffer_bytes"] == pytest.approx(40_000, rel=1e-3)
     assert "0.5 BDP" in (tmp_path / "map.svg").read_text()
     with pytest.raises(ScenarioError, match="both ends in bdp"):
         small(y="buffer=50KB..2bdp")
@@ -250,17 +252,17 @@ def judged(**scores: float) -> maps.DecisionMap:
     return maps.DecisionMap(asked.question, asked.goal, "sim", "rate", "rtt", values, (10.0,), points, 3)
 
 
-def test_every_form_says_who_wins_by_how_much_and_where_nobody_does(tmp_path: Path) -> None:
+def test_every_map_format_shows_margins(tmp_path: Path) -> None:
     found = judged(cubic=0.9, bbr1=0.72)
     map_page.write(found, tmp_path)
-    told = json.loads((tmp_path / "map.json").read_text())
-    clear, unclear = told["points"]
+    reported = json.loads((tmp_path / "map.json").read_text())
+    clear, unclear = reported["points"]
     assert (clear["winner"], clear["verdict"]) == ("cubic", "cubic by 20 %")
     assert clear["ahead"] == pytest.approx(0.2)
     assert clear["ahead_ci95"] == pytest.approx([0.2, 0.2])
     assert unclear["winner"] is None
     assert unclear["verdict"] == "no clear winner between cubic and bbr1, within 0.4 %"
-    assert (told["unclear"], told["shares"]) == (0.5, {"cubic": 0.5, "bbr1": 0.0})
+    assert (reported["unclear"], reported["shares"]) == (0.5, {"cubic": 0.5, "bbr1": 0.0})
     with (tmp_path / "map.csv").open(newline="") as file:
         first, second = csv.DictReader(file)
     assert (first["winner"], first["ahead"], first["leaders"]) == ("cubic", "0.2", "cubic")
@@ -274,7 +276,7 @@ def test_every_form_says_who_wins_by_how_much_and_where_nobody_does(tmp_path: Pa
     assert "by 20 % in the median" in index
 
 
-def test_a_large_map_has_labels_that_can_be_read() -> None:
+def test_large_map_has_readable_labels() -> None:
     found = judged(cubic=0.9, bbr1=0.72)
     spec = map_page.spec(replace(found, x_values=tuple(2e6 * 1.02**step for step in range(100))))
     assert len(found.shown("rate")) == 2
@@ -286,13 +288,13 @@ def test_a_large_map_has_labels_that_can_be_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pacing", "said"), [(True, "every flow paced by fq"), (False, "hosts without pacing")]
+    ("pacing", "message"), [(True, "every flow paced by fq"), (False, "hosts without pacing")]
 )
-def test_the_title_of_a_map_says_whether_hosts_pace(pacing: bool, said: str) -> None:
+def test_map_title_reports_pacing(pacing: bool, message: str) -> None:
     found = judged(cubic=0.9, bbr1=0.72)
     asked = replace(found.question, pacing=pacing, buffer=None)
     subtitle = " ".join(map_page.spec(replace(found, question=asked))["title"]["subtitle"])
-    assert said in subtitle and subtitle.count("buffer") == 1
+    assert message in subtitle and subtitle.count("buffer") == 1
 
 
 class Stopping(Scripted):
@@ -309,7 +311,7 @@ class Stopping(Scripted):
             yield ended
 
 
-def test_a_map_that_is_interrupted_after_any_run_goes_on_there(tmp_path: Path) -> None:
+def test_interrupted_map_resumes(tmp_path: Path) -> None:
     whole = maps.draw(small(), Store(tmp_path / "whole"), Scripted())
     runs = sum(logged(tmp_path / "whole").values())
     assert runs == 8
@@ -323,9 +325,7 @@ def test_a_map_that_is_interrupted_after_any_run_goes_on_there(tmp_path: Path) -
     assert set(logged(folder).values()) == {1}, "nothing ran twice"
 
 
-def test_an_interruption_while_files_are_written_leaves_whole_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_interrupted_write_keeps_complete_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = maps.draw(small(), Store(tmp_path), Scripted())
     map_page.write(found, tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
@@ -388,7 +388,7 @@ def test_a_cluster_draws_the_same_map(tmp_path: Path) -> None:
     assert there.to_dict() == here.to_dict()
 
 
-def test_values_of_an_axis_are_round_between_the_given_ends() -> None:
+def test_axis_values_are_rounded_between_ends() -> None:
     from fullpipe.advisor.map import _rounded
 
     even = [1e6 * 1000 ** (step / 11) for step in range(12)]

@@ -31,7 +31,7 @@ def deep() -> fp.Advice:
     return fp.advise(**PATH, goal="delay", seeds=4)
 
 
-def test_an_answer_is_printed_as_the_command_prints_it(deep: fp.Advice) -> None:
+def test_printed_answer_matches_command(deep: fp.Advice) -> None:
     words = ["advise", "--rate", "20 Mbit/s", "--rtt", "40 ms", "--buffer", "8 bdp", "--for", "delay"]
     words += [word for name in OURS for word in ("--candidates", name)]
     done = command(*words, "--seeds", "4")
@@ -41,11 +41,11 @@ def test_an_answer_is_printed_as_the_command_prints_it(deep: fp.Advice) -> None:
     assert done.stderr == ""
 
 
-def test_seeds_alone_give_the_same_answer_every_time(deep: fp.Advice) -> None:
-    told, again = deep.to_dict(), fp.advise(**PATH, goal="delay", seeds=4).to_dict()
-    del told["seconds"], again["seconds"]
-    assert told == again
-    assert told["crossings_complete"] is True
+def test_seeds_alone_repeat_answer(deep: fp.Advice) -> None:
+    reported, again = deep.to_dict(), fp.advise(**PATH, goal="delay", seeds=4).to_dict()
+    del reported["seconds"], again["seconds"]
+    assert reported == again
+    assert reported["crossings_complete"] is True
 
 
 def test_the_most_seeds_are_kept() -> None:
@@ -76,7 +76,7 @@ def test_forms_of_an_answer(deep: fp.Advice, tmp_path: Path) -> None:
     assert "http" not in page.split("<script")[0].replace("http://www.w3.org", "")
 
 
-def test_runs_that_cannot_be_trusted_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_untrusted_runs_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def late(run: Run) -> Run:
         doubt = ["the host stalled"] if run.seed == 2 else []
         about = {**run.summary["provenance"], "untrustworthy": doubt}
@@ -109,7 +109,7 @@ def test_competitors_in_three_forms() -> None:
     assert found == [(("cubic", 2),)] * 3
 
 
-def test_flows_of_a_size_are_asked_about_their_completion() -> None:
+def test_sized_flows_rank_by_completion_time() -> None:
     found = fp.advise(**PATH, flow_size="200 KB", seeds=2)
     assert (found.goal, found.ranking.goal) == ("throughput", goals.QUICK)
     assert "mean completion time of 200 KB" in str(found)
@@ -167,31 +167,31 @@ def test_a_map_is_of_two_ranges(tmp_path: Path) -> None:
         ({"rate": "1..2 Mbit/s", "rtt": "10..20 ms", "buffer": "100 KB", "steps": 1}, "steps"),
     ],
 )
-def test_a_map_s_mistake_names_the_argument(given: dict[str, Any], named: str) -> None:
+def test_map_error_names_argument(given: dict[str, Any], named: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         fp.decision_map(**given, candidates=OURS)
     assert caught.value.field == named
 
 
 def test_progress_only_grows() -> None:
-    told: list[tuple[str, float]] = []
+    reported: list[tuple[str, float]] = []
     begun: list[int] = []
     fp.advise(
         **PATH,
         seeds=4,
-        watch=lambda doing, done: told.append((doing, done)),
+        watch=lambda doing, done: reported.append((doing, done)),
         begin=lambda runs, seconds: begun.append(runs),
     )
-    parts = [done for _, done in told]
+    parts = [done for _, done in reported]
     assert parts == sorted(parts)
     assert 0 <= parts[0] < parts[-1] <= 1
-    assert next(doing for doing, _ in told) == "ranking"
-    assert told[-1][0] == "what would change it: loss"
+    assert next(doing for doing, _ in reported) == "ranking"
+    assert reported[-1][0] == "what would change it: loss"
     # Alone, with short flows, beside a neighbour: three candidates each; and the neighbour alone; four seeds.
     assert begun == [4 * (3 + 3 + 3 + 1)]
 
 
-def test_ctrl_c_ends_it_in_one_line() -> None:
+def test_ctrl_c_ends_in_one_line() -> None:
     """The progress is drawn on a terminal only; it says that the runs have begun."""
     words = ["advise", "--rate", "1gbit", "--rtt", "20ms", "--seeds", "10000", "--candidates", "cubic"]
     words += ["--candidates", "reno", "--competitors", "cubic:3", "--for", "delay"]
@@ -223,17 +223,17 @@ def test_ctrl_c_ends_it_in_one_line() -> None:
     assert "Traceback" not in drawn.decode()
 
 
-def test_linux_s_name_is_said_where_it_differs() -> None:
+def test_differing_linux_name_is_shown() -> None:
     assert called("bbr1") == "bbr1 (Linux's bbr)"
     assert called("cubic") == "cubic"
     assert called("copa") == "copa"
 
 
 @pytest.mark.parametrize(
-    ("part", "said"), [(0.0123, "1.2 %"), (0.0996, "10 %"), (0.34, "34 %"), (0, "0.0 %")]
+    ("part", "message"), [(0.0123, "1.2 %"), (0.0996, "10 %"), (0.34, "34 %"), (0, "0.0 %")]
 )
-def test_small_parts_have_a_digit(part: float, said: str) -> None:
-    assert percent(part) == said
+def test_small_parts_have_a_digit(part: float, message: str) -> None:
+    assert percent(part) == message
 
 
 def test_a_draw_says_why() -> None:
@@ -274,7 +274,7 @@ def test_a_draw_says_why() -> None:
         ("ecn", "no"),
     ],
 )
-def test_an_argument_of_another_type_is_named(name: str, given: Any) -> None:
+def test_wrong_argument_type_is_named(name: str, given: Any) -> None:
     asked: dict[str, Any] = {"rate": "10 Mbit/s", "rtt": "20 ms", "candidates": ["cubic", "reno"], "seeds": 2}
     with pytest.raises(fp.ScenarioError) as caught:
         fp.advise(**(asked | {name: given}))

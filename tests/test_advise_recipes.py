@@ -43,7 +43,7 @@ def in_a_namespace(script: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*inside, script], capture_output=True, text=True, check=False, timeout=600)
 
 
-def test_the_line_for_python_sets_it_and_what_a_listener_accepts_inherits_it() -> None:
+def test_python_recipe_sets_inherited_controller() -> None:
     with socket.socket() as sock:
         exec(line("one program, Python").text, {"sock": sock, "socket": socket})
         assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\0") == b"reno"
@@ -54,7 +54,7 @@ def test_the_line_for_python_sets_it_and_what_a_listener_accepts_inherits_it() -
             assert found.rstrip(b"\0") == b"reno"
 
 
-def test_the_line_for_c_compiles_and_sets_it(tmp_path: Path) -> None:
+def test_c_recipe_compiles_and_applies(tmp_path: Path) -> None:
     compiler = needs("gcc")
     program = """
         #include <netinet/in.h>
@@ -77,7 +77,7 @@ def test_the_line_for_c_compiles_and_sets_it(tmp_path: Path) -> None:
     assert done.stdout == "reno\n"
 
 
-def test_the_line_for_go_compiles_and_sets_it(tmp_path: Path) -> None:
+def test_go_recipe_compiles_and_applies(tmp_path: Path) -> None:
     go = needs("go")
     program = """
         package main
@@ -110,7 +110,7 @@ def test_the_line_for_go_compiles_and_sets_it(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "taken\n")
 
 
-def test_the_lines_for_sysctl_set_the_default() -> None:
+def test_sysctl_recipes_set_default() -> None:
     needs("sysctl")
     now = line("now", part="sysctl").text
     file, _, setting = line("after every boot", part="congestion_control").text.partition(": ")
@@ -121,7 +121,7 @@ def test_the_lines_for_sysctl_set_the_default() -> None:
     assert done.stdout.splitlines()[1::2] == ["reno", "reno"]
 
 
-def test_the_line_for_programs_without_rights_adds_to_what_is_allowed() -> None:
+def test_unprivileged_recipe_extends_allowed_list() -> None:
     text = line("programs without CAP_NET_ADMIN", "bbr1").text
     # Only the machine's own network has the setting for writing.
     shown = text.replace("sysctl -w", "echo")
@@ -130,7 +130,7 @@ def test_the_line_for_programs_without_rights_adds_to_what_is_allowed() -> None:
     assert done.stdout.strip() == f"net.ipv4.tcp_allowed_congestion_control={allowed} bbr"
 
 
-def test_the_line_for_a_route_is_taken_and_shown() -> None:
+def test_route_recipe_is_accepted_and_shown() -> None:
     needs("ip")
     text = line("one route").text.replace("ROUTE", "192.0.2.0/24 dev lo")
     done = in_a_namespace(
@@ -140,7 +140,7 @@ def test_the_line_for_a_route_is_taken_and_shown() -> None:
     assert "congctl reno" in done.stdout
 
 
-def test_the_line_for_a_device_sets_its_queue() -> None:
+def test_device_recipe_sets_qdisc() -> None:
     needs("tc")
     text = line("pacing, one device").text.replace("DEV", "lo")
     done = in_a_namespace(f"{text} && tc qdisc show dev lo")
@@ -150,7 +150,7 @@ def test_the_line_for_a_device_sets_its_queue() -> None:
     assert f"qdisc {text.split()[-1]} " in done.stdout
 
 
-def test_the_line_for_systemd_is_known_to_it(tmp_path: Path) -> None:
+def test_systemd_recipe_is_recognized(tmp_path: Path) -> None:
     verify = needs("systemd-analyze")
     (tmp_path / "a@.service").write_text("[Service]\nExecStart=/bin/true\n")
     unit = tmp_path / "a.socket"
@@ -179,25 +179,25 @@ def since(stated: str) -> tuple[int, ...]:
 
 
 def version() -> tuple[int, ...]:
-    said = recipes._installed("HAProxy")
-    return tuple(map(int, re.findall(r"\d+", said)))[:2]
+    message = recipes._installed("HAProxy")
+    return tuple(map(int, re.findall(r"\d+", message)))[:2]
 
 
-def test_the_lines_for_haproxy_are_taken_from_the_version_on_that_they_say(tmp_path: Path) -> None:
+def test_haproxy_recipes_match_minimum_version(tmp_path: Path) -> None:
     needs("haproxy")
     one = line("HAProxy")
     bind, _, server = one.text.partition("; ")
     bind = bind.replace(":443", "127.0.0.1:8443")
     done = haproxy(tmp_path, f"{FRAME}frontend a\n {bind}\n default_backend b\nbackend b\n {server}\n")
-    said = done.stdout + done.stderr
+    message = done.stdout + done.stderr
     if version() >= since(one.needs):
-        assert done.returncode == 0, said
+        assert done.returncode == 0, message
     else:
-        assert done.returncode != 0 and "'cc'" in said, said
+        assert done.returncode != 0 and "'cc'" in message, message
 
 
 @pytest.mark.parametrize("controller", ["cubic", "reno", "bbr3"])
-def test_the_lines_for_haproxys_quic_are_taken(tmp_path: Path, controller: str) -> None:
+def test_haproxy_quic_recipes_are_accepted(tmp_path: Path, controller: str) -> None:
     needs("haproxy")
     one = line("HAProxy (QUIC)", controller)
     built = subprocess.run([needs("haproxy"), "-vv"], capture_output=True, text=True, check=False).stdout
@@ -217,7 +217,7 @@ def test_the_lines_for_haproxys_quic_are_taken(tmp_path: Path, controller: str) 
     assert refused.returncode != 0, "a name that it does not know is refused"
 
 
-def test_the_line_for_envoy_has_the_name_and_the_numbers_of_linux() -> None:
+def test_envoy_recipe_uses_linux_constants() -> None:
     found = re.fullmatch(
         r"socket_options: \[\{level: (\d+), name: (\d+), buf_value: (\S+), state: STATE_PREBIND\}\]",
         line("Envoy", "bbr1").text,
@@ -230,7 +230,7 @@ def test_the_line_for_envoy_has_the_name_and_the_numbers_of_linux() -> None:
 @pytest.mark.parametrize(
     "controller", ["reno", "cubic", "bbr1", "bbr3", "newreno", "cubic9438", "vegas", "dctcp"]
 )
-def test_every_stack_has_a_line_or_is_said_to_have_none(controller: str) -> None:
+def test_every_stack_has_recipe_or_none(controller: str) -> None:
     lines = recipes.of(controller, PACED)
     last = lines[-1]
     assert last.where == "without a setting for it"
@@ -244,12 +244,12 @@ def test_every_stack_has_a_line_or_is_said_to_have_none(controller: str) -> None
     assert all(one.text and "LINUX" not in one.text + one.needs and "BASE64" not in one.text for one in lines)
 
 
-def test_a_controller_with_parameters_has_the_lines_of_its_name() -> None:
+def test_parameterized_controller_uses_name_recipes() -> None:
     assert recipes.of("bbr1:probe_gain=1.5", PACED) == recipes.of("bbr1", PACED)
     assert recipes.of("copa", PACED) == recipes.of("fixed", PACED) == [], "nothing that people run has it"
 
 
-def test_bbr3_is_not_advised_as_the_bbr_of_linux() -> None:
+def test_bbr3_is_distinct_from_linux_bbr() -> None:
     lines = recipes.of("bbr3", PACED)
     assert lines[0].text == "no setting: its bbr is BBRv1"
     assert not any("sysctl" in one.text or "setsockopt" in one.text for one in lines)
@@ -257,9 +257,7 @@ def test_bbr3_is_not_advised_as_the_bbr_of_linux() -> None:
     assert "quiche" not in quiche, "its BBR is BBRv2"
 
 
-def test_what_a_program_that_hangs_would_say_is_not_waited_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hanging_program_version_is_not_awaited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "haproxy").write_text("#!/bin/sh\nexec sleep 1000\n")
     (tmp_path / "haproxy").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
@@ -271,7 +269,7 @@ def test_what_a_program_that_hangs_would_say_is_not_waited_for(
     assert recipes._installed("HAProxy") == ""
 
 
-def test_where_each_line_comes_from_is_documented() -> None:
+def test_recipe_sources_are_documented() -> None:
     page = (Path(__file__).parents[1] / "docs" / "how-to" / "advisor.md").read_text(encoding="utf-8")
     for stack in STACKS:
         row = next((row for row in page.splitlines() if row.startswith(f"| {stack.name} |")), "")
@@ -297,7 +295,7 @@ def judged(**given: Any) -> tuple[dict[str, Any], set[str]]:
         ({}, "ecn", False, "ECN, at both ends"),
     ],
 )
-def test_a_line_is_there_if_the_simulated_hosts_have_it(
+def test_recipe_appears_if_hosts_simulate_it(
     given: dict[str, Any], key: str, value: bool, where: str
 ) -> None:
     hosts, lines = judged(**given)
@@ -315,7 +313,7 @@ def test_a_line_is_there_if_the_simulated_hosts_have_it(
         ({"rate": "1gbit", "tcp_memory": "linux"}, False),
     ],
 )
-def test_buffers_are_raised_where_linux_s_own_could_limit(given: dict[str, Any], wanted: bool) -> None:
+def test_buffers_are_raised_where_defaults_limit(given: dict[str, Any], wanted: bool) -> None:
     question = Question(**{"rate": "50mbit", "rtt": "80ms", "candidates": ("cubic", "reno"), **given})
     lines = {one.where: one.text for one in recipes.of("cubic", hosts_of(question))}
     assert ("receiver" in lines, "sender" in lines) == (wanted, wanted)
@@ -326,7 +324,7 @@ def test_buffers_are_raised_where_linux_s_own_could_limit(given: dict[str, Any],
             assert lines[where] == f'sysctl -w net.ipv4.{name}="{values}"'
 
 
-def test_where_no_buffer_is_raised_linux_s_own_do_not_limit() -> None:
+def test_unraised_default_buffers_do_not_limit() -> None:
     """Just below the limit, and with a deep queue, which takes the largest windows."""
     question = Question(
         rate="50mbit", rtt="40ms", buffer="780 KB", candidates=("cubic", "bbr1"), duration="20 s"
@@ -337,7 +335,7 @@ def test_where_no_buffer_is_raised_linux_s_own_do_not_limit() -> None:
     assert unlimited == limited
 
 
-def test_candidates_are_judged_with_the_pacing_of_the_lines() -> None:
+def test_candidates_use_recipe_pacing() -> None:
     """A path on which iperf3 over fq has 42.4 Mbit/s, and a host without fq 10 Mbit/s less."""
     question = Question(rate="50mbit", rtt="80ms", buffer="50 KB", candidates=("cubic", "reno"))
     bare = replace(question, pacing=False)
@@ -346,7 +344,7 @@ def test_candidates_are_judged_with_the_pacing_of_the_lines() -> None:
     assert bursts["cubic"][0].goodput_bps < 34e6
 
 
-def test_no_line_sets_what_was_not_simulated() -> None:
+def test_recipes_set_only_simulated_settings() -> None:
     for controller in ("reno", "cubic", "bbr1", "vegas"):
         texts = " ".join(one.text for one in recipes.of(controller, Hosts()))
         assert not re.search("fq|codel|tcp_ecn|mem|initcwnd", texts), controller
@@ -360,20 +358,20 @@ JUDGED = "Judged with pacing by fq, as the lines below set it"
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({}, f"{JUDGED}."),
         ({"competitors": (("cubic", 1),)}, f"{JUDGED}, of competitors too."),
         ({"ecn": True, "tcp_memory": "linux"}, f"{JUDGED}, and with ECN and Linux's default socket buffers."),
     ],
 )
-def test_an_answer_states_its_hosts_in_a_line(given: dict[str, Any], said: str) -> None:
+def test_answer_reports_hosts_in_one_line(given: dict[str, Any], message: str) -> None:
     question = Question(rate="2mbit", rtt="10ms", buffer="8 bdp", candidates=("reno", "bbr1"))
     found = advise(question, goal="delay", seeds=2)
     assert found.winner == "bbr1"
     of_others = replace(found, question=replace(question, **given))
-    assert of_others.to_dict()["hosts"] == said
-    assert said in str(of_others).splitlines()
+    assert of_others.to_dict()["hosts"] == message
+    assert message in str(of_others).splitlines()
 
 
 def test_without_pacing_no_line_sets_it() -> None:

@@ -43,7 +43,7 @@ def metric(name: str, **labels: str) -> dict[str, str]:
     return {"__name__": name, **labels}
 
 
-def test_a_vector_gives_a_path_for_each_label(tmp_path: Path) -> None:
+def test_vector_yields_path_per_label(tmp_path: Path) -> None:
     home, office = read(
         tmp_path,
         vector(
@@ -67,7 +67,7 @@ def test_a_vector_gives_a_path_for_each_label(tmp_path: Path) -> None:
     assert office.beside(asked).notes == ()
 
 
-def test_metrics_that_are_not_used_are_named(tmp_path: Path) -> None:
+def test_unused_metrics_are_named(tmp_path: Path) -> None:
     page = '# TYPE tcp_rtt gauge\ntcp_rtt{flow="a"} 33.119\n# TYPE tcp_delivery_rate gauge\n'
     found = read(tmp_path, page + 'tcp_delivery_rate{flow="a"} 4.5e+06\n')
     assert found.notes == ("metrics not used: tcp_delivery_rate",)
@@ -85,7 +85,7 @@ def test_metrics_that_are_not_used_are_named(tmp_path: Path) -> None:
     ("value", "why"),
     [("0", r"it is 0 in the source"), ("NaN", r"its samples are not numbers from 0")],
 )
-def test_a_quantity_without_a_value_says_why(tmp_path: Path, value: str, why: str) -> None:
+def test_missing_quantity_reports_reason(tmp_path: Path, value: str, why: str) -> None:
     rate = (metric("app_delivery_rate_bits_per_second", peer="a"), "3e7")
     (found,) = read(tmp_path, vector((metric("app_rtt_milliseconds", peer="a"), value), rate))
     with pytest.raises(ScenarioError, match=rf"^rtt: .*\({why}\); give --rtt"):
@@ -93,7 +93,7 @@ def test_a_quantity_without_a_value_says_why(tmp_path: Path, value: str, why: st
     assert numbers(found, rtt="20ms")["rtt"] == 20
 
 
-def test_samples_that_are_no_numbers_are_counted_on_their_path(tmp_path: Path) -> None:
+def test_non_numeric_samples_are_counted(tmp_path: Path) -> None:
     rates = [(metric("path_rate_bits_per_second", path=name), "3e7") for name in ("good", "bad")]
     rtts = [(metric("rtt_seconds", path=name), value) for name, value in (("good", "0.1"), ("bad", "NaN"))]
     found = read(tmp_path, vector(*rates, *rtts, (metric("rtt_seconds", path="none"), "NaN")))
@@ -101,7 +101,7 @@ def test_samples_that_are_no_numbers_are_counted_on_their_path(tmp_path: Path) -
     assert found.notes == ("1 path without a sample that is a number from 0",)
 
 
-def test_a_query_that_drops_the_names_is_told_so(tmp_path: Path) -> None:
+def test_nameless_series_error_explains_query(tmp_path: Path) -> None:
     nameless = ({"instance": "x"}, "0.02")
     with pytest.raises(ScenarioError) as caught:
         read(tmp_path, vector(nameless))
@@ -112,7 +112,7 @@ def test_a_query_that_drops_the_names_is_told_so(tmp_path: Path) -> None:
     )
 
 
-def test_a_matrix_gives_the_least_round_trip_and_the_highest_rate(tmp_path: Path) -> None:
+def test_matrix_yields_min_rtt_max_rate(tmp_path: Path) -> None:
     times = [[1_700_000_000 + 15 * at, value] for at, value in enumerate(("0.09", "0.04", "NaN", "0.05"))]
     rates = [[1_700_000_000, "2e6"], [1_700_000_015, "8e6"], [1_700_000_030, "+Inf"]]
     series = [
@@ -127,7 +127,7 @@ def test_a_matrix_gives_the_least_round_trip_and_the_highest_rate(tmp_path: Path
     assert found.left_out == ("samples that are not numbers from 0: 2",)
 
 
-def test_answers_may_stand_one_after_the_other(tmp_path: Path) -> None:
+def test_concatenated_responses_are_merged(tmp_path: Path) -> None:
     one = vector((metric("rtt_seconds", path="a"), "0.02"))
     two = vector((metric("path_rate_bits_per_second", path="a"), "1e7"))
     (found,) = read(tmp_path, f"{one}\n{two}\n")
@@ -156,7 +156,7 @@ def test_an_exporters_page_gives_paths(tmp_path: Path) -> None:
     assert numbers(probed) == pytest.approx({"rate": 9.5e7, "rtt": 12, "loss": 0, "jitter": 0})
 
 
-def test_a_page_without_help_is_known_by_its_first_metric(tmp_path: Path) -> None:
+def test_page_without_help_is_recognized(tmp_path: Path) -> None:
     (found,) = read(
         tmp_path, "speedtest_ping_latency_milliseconds 15.5\nspeedtest_upload_bits_per_second 2e7\n"
     )
@@ -180,7 +180,7 @@ def test_a_page_without_help_is_known_by_its_first_metric(tmp_path: Path) -> Non
         ("tcp_rtt_hist_ms", None),
     ],
 )
-def test_only_whole_words_of_a_name_count(name: str, field: str | None) -> None:
+def test_only_full_words_match_metrics(name: str, field: str | None) -> None:
     known = prometheus._known(name, {})
     assert (known and known[0].name) == field
 
@@ -211,7 +211,7 @@ NEW = {
 }
 
 
-def test_the_times_of_a_connection_and_a_response_give_a_path(tmp_path: Path) -> None:
+def test_connection_and_response_times_yield_path(tmp_path: Path) -> None:
     (found,) = read(tmp_path, rows({"url": "https://example.org/a,b", **NEW}))
     assert numbers(found) == pytest.approx({"rate": 20e6, "rtt": 24, "loss": 0, "jitter": 0})
     assert found.says["flow_size"] == "500000 B"
@@ -234,7 +234,7 @@ def test_the_times_of_a_connection_and_a_response_give_a_path(tmp_path: Path) ->
         ({"connectStart": "1e400", "responseEnd": "1e400"}, 50, 10),
     ],
 )
-def test_each_time_means_what_its_specification_says(
+def test_timings_follow_their_specifications(
     tmp_path: Path, changed: dict[str, Any], rtt_ms: float, rate_mbps: float
 ) -> None:
     (found,) = read(tmp_path, rows({**NEW, **changed}))
@@ -242,7 +242,7 @@ def test_each_time_means_what_its_specification_says(
     assert numbers(found)["rate"] == pytest.approx(rate_mbps * 1e6)
 
 
-def test_rows_of_a_network_are_one_path_with_its_median(tmp_path: Path) -> None:
+def test_network_rows_form_median_path(tmp_path: Path) -> None:
     given = [{"network": "AS64500", "rtt": rtt, "downlink": rtt / 10} for rtt in (100, 50, 75)]
     given += [{"network": "AS64501", "rtt": 300, "downlink": 1.5, "weight": 20}]
     given += [{"network": "AS64501", "rtt": "", "downlink": ""}]
@@ -252,7 +252,7 @@ def test_rows_of_a_network_are_one_path_with_its_median(tmp_path: Path) -> None:
     assert "1 row of the source say neither" in second.notes[-1]
 
 
-def test_rows_without_a_network_are_put_together_by_factors_of_two(tmp_path: Path) -> None:
+def test_ungrouped_rows_bin_by_factor_two(tmp_path: Path) -> None:
     given = [{"rtt": rtt, "downlink": downlink} for rtt in (40, 50, 60, 200) for downlink in (5, 6, 1.5)]
     found = {one.name: one for one in read(tmp_path, rows(*given))}
     assert {name: one.weight for name, one in found.items()} == {
@@ -264,7 +264,7 @@ def test_rows_without_a_network_are_put_together_by_factors_of_two(tmp_path: Pat
     assert numbers(found["32..64 ms, 4..8 Mbit/s"])["rtt"] == pytest.approx(50)
 
 
-def test_the_size_of_flows_is_that_with_half_of_the_bytes(tmp_path: Path) -> None:
+def test_flow_size_is_byte_weighted_median(tmp_path: Path) -> None:
     given = [{"rtt": 50, "downlink": 5, "transferSize": size} for size in (1000, 1000, 30_000, 40_000)]
     (found,) = read(tmp_path, rows(*given))
     assert found.says["flow_size"] == "40000 B"
@@ -290,7 +290,7 @@ https://cdn.example/1.js;11.5;21.25;121;61.75;201;1001;30000;AS64501
     ],
     ids=lambda one: one if isinstance(one, str) else "",
 )
-def test_cells_of_browsers_are_separated_as_in_a_table(
+def test_browser_export_accepts_table_separators(
     tmp_path: Path, change: Callable[[str], str], form: str
 ) -> None:
     first, second = read(tmp_path, change(TIMINGS))
@@ -299,21 +299,21 @@ def test_cells_of_browsers_are_separated_as_in_a_table(
     assert second.says == {"rtt": "40500 us", "flow_size": "30000 B"}
 
 
-def test_a_comma_that_may_be_of_thousands_is_refused(tmp_path: Path) -> None:
+def test_ambiguous_thousands_comma_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError) as caught:
         read(tmp_path, "rtt;downlink\n50;5.5\n1,234;5,5\n")
     assert "source:3" in str(caught.value)
     assert "separators of thousands; it is rtt 1,234; write 1234 or 1.2340" in str(caught.value)
 
 
-def test_a_rounded_round_trip_time_of_zero_says_so(tmp_path: Path) -> None:
+def test_rounded_zero_rtt_is_explained(tmp_path: Path) -> None:
     (found,) = read(tmp_path, "downlink,rtt,network\n10,0,FR\n")
     with pytest.raises(ScenarioError, match="it is 0 in the source, because browsers round it to 25 ms"):
         numbers(found)
 
 
 @pytest.mark.parametrize("form", ["lines", "list"])
-def test_json_may_be_lines_or_a_list_and_nested(tmp_path: Path, form: str) -> None:
+def test_json_accepts_lines_lists_and_nesting(tmp_path: Path, form: str) -> None:
     objects = [{"name": "https://example.org/", **NEW}, {"connection": {"rtt": 100, "downlink": 2, "x": [1]}}]
     text = "\n".join(map(json.dumps, objects)) if form == "lines" else json.dumps(objects, indent=1)
     first, second = read(tmp_path, text)
@@ -321,7 +321,7 @@ def test_json_may_be_lines_or_a_list_and_nested(tmp_path: Path, form: str) -> No
     assert numbers(second) == pytest.approx({"rate": 2e6, "rtt": 100, "loss": 0, "jitter": 0})
 
 
-def test_a_million_rows_are_a_few_paths(tmp_path: Path) -> None:
+def test_million_rows_form_few_paths(tmp_path: Path) -> None:
     lines = ["rtt,downlink,transferSize"]
     lines += [f"{25 * (1 + at % 16)},{0.5 * (1 + at % 20)},{1000 + at % 977}" for at in range(1000)] * 1000
     found = read(tmp_path, "\n".join(lines))
@@ -329,14 +329,14 @@ def test_a_million_rows_are_a_few_paths(tmp_path: Path) -> None:
     assert len(found) < 40
 
 
-def test_each_path_of_an_export_has_an_answer(tmp_path: Path) -> None:
+def test_every_exported_path_is_answered(tmp_path: Path) -> None:
     given = [{"network": name, "rtt": 40, "downlink": 5} for name in ("a", "b", "b")]
     answers = many.answer(read(tmp_path, rows(*given)), {"buffer": "1 bdp", "candidates": OURS}, budget_s=300)
     assert [one.path.name for one in answers.answered] == ["a", "b"]
     assert sum(answers.share(name) for name in (*OURS, None)) == pytest.approx(1)
 
 
-def test_the_answers_of_a_file_are_written_with_a_map(tmp_path: Path) -> None:
+def test_file_answers_are_written_with_map(tmp_path: Path) -> None:
     given = [
         {"network": "</script><b>", "rtt": 20, "downlink": 5},
         {"network": "far", "rtt": 300, "downlink": 2},
@@ -358,14 +358,14 @@ def test_the_answers_of_a_file_are_written_with_a_map(tmp_path: Path) -> None:
     done = command(*words, "--for", "throughput", "--out", str(out))
     assert done.returncode == 0, done.stderr
     assert done.stderr.splitlines()[-1] == f"Map: {out / 'index.html'}"
-    told = json.loads((out / "answers.json").read_text())
-    assert [(one["name"], one["weight"]) for one in told["paths"]] == [("</script><b>", 1), ("far", 2)]
+    reported = json.loads((out / "answers.json").read_text())
+    assert [(one["name"], one["weight"]) for one in reported["paths"]] == [("</script><b>", 1), ("far", 2)]
     with (out / "answers.csv").open(newline="") as table:
         listed = list(csv.DictReader(table))
-    assert [one["winner"] or None for one in listed] == [one["winner"] for one in told["paths"]]
+    assert [one["winner"] or None for one in listed] == [one["winner"] for one in reported["paths"]]
     index = (out / "index.html").read_text()
     assert "&lt;/script&gt;&lt;b&gt;" in index and "</script><b>" not in index
-    assert told["answer"] in index
+    assert reported["answer"] in index
     assert (out / "map.png").read_bytes().startswith(b"\x89PNG")
     answered = [
         many.Answered(path, advise(path.question({"buffer": "1 bdp", "candidates": OURS}), budget_s=0.1))
@@ -378,7 +378,7 @@ def test_the_answers_of_a_file_are_written_with_a_map(tmp_path: Path) -> None:
     assert {far["winner"], near["winner"]} <= {*OURS, "no clear winner"}
 
 
-def test_a_folder_for_one_path_is_refused(tmp_path: Path) -> None:
+def test_output_directory_for_one_path_refused(tmp_path: Path) -> None:
     done = command("advise", "--rate", "5mbit", "--rtt", "20ms", "--out", str(tmp_path / "new"))
     assert (done.returncode, done.stdout) == (2, "")
     assert "give --from" in done.stderr
@@ -392,7 +392,7 @@ START = '{"status":"success","data":{"resultType":"vector","result":'
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         # Prometheus' API.
         (
@@ -470,16 +470,16 @@ START = '{"status":"success","data":{"resultType":"vector","result":'
         ("\n" * 1_000_000, "a CSV file of paths"),
     ],
 )
-def test_what_cannot_be_read_is_a_sentence(tmp_path: Path, text: str, said: str) -> None:
+def test_unreadable_source_is_an_error(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         read(tmp_path, text)
     sentence = str(caught.value)
-    assert said in sentence
+    assert message in sentence
     assert len(sentence) < 500
     assert sentence.isprintable()
 
 
-def test_every_cut_of_a_source_is_read_or_refused(tmp_path: Path) -> None:
+def test_truncated_source_is_read_or_refused(tmp_path: Path) -> None:
     """Cut off anywhere, and with any byte changed, a source gives paths or a sentence."""
     whole = [
         vector(
@@ -511,14 +511,14 @@ def test_every_cut_of_a_source_is_read_or_refused(tmp_path: Path) -> None:
         vector((metric("rtt_seconds", path="\x1b[2Jhome\x07"), "0.02")),
     ],
 )
-def test_no_name_of_a_source_reaches_the_terminal_as_it_is(tmp_path: Path, text: str) -> None:
+def test_source_names_are_sanitized_for_terminal(tmp_path: Path, text: str) -> None:
     (found,) = read(tmp_path, text)
     assert found.name == "\ufffd[2Jhome\ufffd"
     (long,) = read(tmp_path, text.replace("home", "home" * 1000))
     assert len(long.name) == 80
 
 
-def test_a_path_that_cannot_be_simulated_has_the_reason(tmp_path: Path) -> None:
+def test_unsimulatable_path_reports_reason(tmp_path: Path) -> None:
     paths = read(tmp_path, "name,rate,rtt\nhome,20mbit,20 ms\noffice,5 Tbit/s,10 ms\n")
     answers = many.answer(paths, {"buffer": "1 bdp", "candidates": OURS}, budget_s=0.1)
     assert [one.path.name for one in answers.answered] == ["home"]
@@ -538,7 +538,7 @@ def test_weights_stay_numbers_in_sum(tmp_path: Path) -> None:
     assert sum(answers.share(name) for name in (*OURS, None)) == pytest.approx(1)
 
 
-def test_only_regular_files_are_read_by_any_reader(tmp_path: Path) -> None:
+def test_every_reader_requires_regular_files(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to("/dev/zero")
     for path in (tmp_path / "pipe", tmp_path / "link", Path("/dev/zero"), tmp_path):
@@ -577,7 +577,7 @@ def test_a_damaged_capture_is_a_sentence(tmp_path: Path, data: bytes) -> None:
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_the_documented_columns_are_those_that_are_read() -> None:
+def test_documented_columns_match_readers() -> None:
     page = (Path(__file__).parents[1] / "docs" / "how-to" / "advisor.md").read_text(encoding="utf-8")
     for name in rum._OWN | {"connectend", "secureconnectionstart", "rtt", "network", "weight"}:
         assert f"`{name}`" in page.lower(), name
@@ -589,7 +589,7 @@ def test_the_documented_columns_are_those_that_are_read() -> None:
         assert f"`{label}`" in page, label
 
 
-def test_a_path_that_is_too_small_or_says_too_little_is_named(tmp_path: Path) -> None:
+def test_small_or_incomplete_path_is_named(tmp_path: Path) -> None:
     (small,) = read(tmp_path, "name,rate,rtt\nlan,10mbit,0.1ms\n")
     with pytest.raises(ScenarioError, match=r"^lan: --buffer "):
         small.question({"buffer": "0.5 bdp", "candidates": OURS})
@@ -598,19 +598,19 @@ def test_a_path_that_is_too_small_or_says_too_little_is_named(tmp_path: Path) ->
         rest.question({"candidates": OURS})
 
 
-def test_a_result_of_many_streams_is_known(tmp_path: Path) -> None:
+def test_many_stream_result_is_recognized(tmp_path: Path) -> None:
     connected = [{"socket": number, "local_host": "192.0.2.1"} for number in range(200)]
-    said = {
+    message = {
         "start": {"connected": connected, "version": "iperf 3.18"},
         "end": {"sum_received": {"bits_per_second": 5e7}, "streams": [{"sender": {"min_rtt": 40_000}}]},
     }
-    text = json.dumps(said)
+    text = json.dumps(message)
     assert text.index("iperf") > 8192
     (path,) = read(tmp_path, text)
     assert numbers(path) == {"rate": 5e7, "rtt": 40.0, "loss": 0.0, "jitter": 0.0}
 
 
-def test_the_peer_of_a_connection_is_its_second_address(tmp_path: Path) -> None:
+def test_peer_is_second_address(tmp_path: Path) -> None:
     more = "\t cubic rtt:5/1 minrtt:5 cwnd:10 delivery_rate 20Mbps delivered:5000 bytes_sent:7000000\n"
     lines = "".join(
         f"ESTAB 0 0 10.0.0.1:443 192.0.2.{host}:51000 uid:1000 ino:12345 sk:1001 <->\n{more}"
@@ -637,6 +637,6 @@ def test_a_spreadsheet_computes_no_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="there is no /proc")
-def test_a_file_whose_reading_fails_is_a_sentence() -> None:
+def test_read_failure_is_an_error() -> None:
     with pytest.raises(ScenarioError, match="a file that can be read"):
         sources.read(Path("/proc/self/mem"))

@@ -88,7 +88,7 @@ HEADING = "State  Recv-Q Send-Q   Local Address:Port     Peer Address:PortProces
         ("[::ffff:198.51.100.1]:443", "198.51.100.1"),
     ],
 )
-def test_an_ss_peer_is_the_host_of_the_second_address(tmp_path: Path, address: str, host: str) -> None:
+def test_ss_peer_is_second_address_host(tmp_path: Path, address: str, host: str) -> None:
     (found,) = read(tmp_path, HEADING + socket(address))
     assert (found.name, found.weight) == (host, 9e6)
     assert found.says == {"rate": "20000000 bit/s", "rtt": "40100 us"}
@@ -143,7 +143,7 @@ def test_ss_is_read_in_each_form(tmp_path: Path, form: str) -> None:
     assert found.notes == ()
 
 
-def test_a_later_ss_output_updates_the_connection(tmp_path: Path) -> None:
+def test_later_ss_output_updates_connection(tmp_path: Path) -> None:
     """The rate is the high median and the round-trip time the least one of all outputs."""
     (found,) = read(
         tmp_path,
@@ -167,7 +167,7 @@ def test_a_later_ss_output_updates_the_connection(tmp_path: Path) -> None:
         ("segs_out:99", False),
     ],
 )
-def test_an_old_ss_shows_the_amount_otherwise(tmp_path: Path, amount: str, enough: bool) -> None:
+def test_old_ss_amounts_are_parsed(tmp_path: Path, amount: str, enough: bool) -> None:
     busy = socket("198.51.100.1:5")
     found = read(
         tmp_path,
@@ -179,7 +179,7 @@ def test_an_old_ss_shows_the_amount_otherwise(tmp_path: Path, amount: str, enoug
     assert found.notes == notes
 
 
-def test_an_ss_without_any_amount_is_noted(tmp_path: Path) -> None:
+def test_ss_without_amount_is_noted(tmp_path: Path) -> None:
     (found,) = read(
         tmp_path,
         "ESTAB 0 0 192.0.2.10:1 198.51.100.9:2\n\t cubic rtt:5/1 cwnd:9 delivery_rate 9Mbps minrtt:5\n",
@@ -187,7 +187,7 @@ def test_an_ss_without_any_amount_is_noted(tmp_path: Path) -> None:
     assert any("does not show how much was sent" in note for note in found.doubts)
 
 
-def test_an_ss_without_a_least_rtt_asks_for_it(tmp_path: Path) -> None:
+def test_ss_without_minrtt_requires_rtt(tmp_path: Path) -> None:
     """`rtt` includes the queue, and so is not the round-trip time of the empty path."""
     found = read(tmp_path, socket("198.51.100.1:5").replace("minrtt:40.1", ""))
     assert found[0].says == {"rate": "20000000 bit/s"}
@@ -208,15 +208,15 @@ PARALLEL = (
 )
 
 
-def connections(*said: str) -> str:
+def connections(*message: str) -> str:
     """One output with these connections to a peer."""
     return HEADING + "".join(
         f"ESTAB 0 0 192.0.2.10:{4000 + port} 198.51.100.1:5201\n\t cubic mss:1448 cwnd:68 {one}\n"
-        for port, one in enumerate(said)
+        for port, one in enumerate(message)
     )
 
 
-def test_connections_that_send_together_share_the_path(tmp_path: Path) -> None:
+def test_concurrent_connections_share_path(tmp_path: Path) -> None:
     old = "bytes_sent:7000000 lastsnd:5000 delivery_rate 50Mbps delivered:5000 minrtt:60.3"
     (found,) = read(tmp_path, connections(CONTROL, *PARALLEL, old))
     assert found.says == {"rate": "19275424 bit/s", "rtt": "60139 us"}
@@ -226,20 +226,20 @@ def test_connections_that_send_together_share_the_path(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "note"),
+    ("message", "note"),
     [
         ("lastsnd:0 delivery_rate 9Mbps delivered:500 app_limited", "the application limited it"),
         ("lastsnd:396 delivery_rate 9Mbps delivered:500", "it was not sending: the rate is an old one"),
     ],
 )
-def test_a_rate_of_an_idle_connection_is_noted(tmp_path: Path, said: str, note: str) -> None:
-    (found,) = read(tmp_path, connections(f"{said} minrtt:5", "delivery_rate 1Mbps delivered:9 minrtt:5"))
+def test_idle_connection_rate_is_noted(tmp_path: Path, message: str, note: str) -> None:
+    (found,) = read(tmp_path, connections(f"{message} minrtt:5", "delivery_rate 1Mbps delivered:9 minrtt:5"))
     assert found.says["rate"] == "9000000 bit/s"
     assert [one for one in found.doubts if one.startswith(note)]
 
 
 @pytest.mark.parametrize("heading", [True, False])
-def test_the_rate_of_several_ss_outputs_is_their_median(tmp_path: Path, heading: bool) -> None:
+def test_rate_is_median_of_ss_outputs(tmp_path: Path, heading: bool) -> None:
     """Acknowledgements that arrive together show too high a rate."""
     data = [
         f"bytes_sent:{bytes_sent} delivery_rate {rate}bps delivered:{delivered} minrtt:5 {more}"
@@ -258,7 +258,7 @@ def test_the_rate_of_several_ss_outputs_is_their_median(tmp_path: Path, heading:
     assert list(found.doubts) == ["the rate is the median of 4 outputs (47.5 Mbit/s to 182 Mbit/s)"]
 
 
-def test_sums_of_parallel_connections_have_a_median(tmp_path: Path) -> None:
+def test_parallel_connection_sums_have_median(tmp_path: Path) -> None:
     slow = PARALLEL[2].replace("4228152", "1000000")
     (found,) = read(tmp_path, connections(*PARALLEL) * 2 + connections(slow))
     assert found.says["rate"] == "19275424 bit/s"
@@ -268,7 +268,7 @@ def test_sums_of_parallel_connections_have_a_median(tmp_path: Path) -> None:
     ]
 
 
-def test_ss_names_why_connections_are_not_used(tmp_path: Path) -> None:
+def test_ss_reports_why_connections_are_unused(tmp_path: Path) -> None:
     text = (
         socket("198.51.100.1:5")
         + socket("198.51.100.2:5", segments=12)
@@ -298,13 +298,13 @@ def test_ss_names_why_connections_are_not_used(tmp_path: Path) -> None:
         (socket("198.51.100.1:5", segments=3), "1 with fewer than 100 segments sent"),
     ],
 )
-def test_an_ss_without_a_usable_connection_says_why(tmp_path: Path, text: str, why: str) -> None:
+def test_unusable_ss_output_reports_reason(tmp_path: Path, text: str, why: str) -> None:
     sentence = refused(tmp_path, text)
     assert why in sentence
     assert "run `ss -tin` on the sending host while it sends" in sentence
 
 
-def test_a_path_that_cannot_be_simulated_refuses_no_others(tmp_path: Path) -> None:
+def test_unsimulatable_path_does_not_block_others(tmp_path: Path) -> None:
     text = socket("198.51.100.1:5") + socket("198.51.100.9:5", rate="999Gbps", rtt="900000")
     answers = many.answer(read(tmp_path, text), {"buffer": "1 bdp", "candidates": OURS}, budget_s=0.1)
     assert [one.path.name for one in answers.answered] == ["198.51.100.1"]
@@ -329,16 +329,16 @@ def test_ss_on_standard_input_is_answered() -> None:
         typed=socket("198.51.100.1:5") + socket("127.0.0.1:5"),
     )
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert [one["name"] for one in told["paths"]] == ["198.51.100.1"]
-    assert told["left_out"] == ["connections not used: 1 with this host itself"]
+    reported = json.loads(done.stdout)
+    assert [one["name"] for one in reported["paths"]] == ["198.51.100.1"]
+    assert reported["left_out"] == ["connections not used: 1 with this host itself"]
 
 
-@pytest.mark.parametrize(("typed", "said"), [("", "it is empty"), ("hello", "a CSV file of paths")])
-def test_standard_input_without_paths_is_a_sentence(typed: str, said: str) -> None:
+@pytest.mark.parametrize(("typed", "message"), [("", "it is empty"), ("hello", "a CSV file of paths")])
+def test_stdin_without_paths_is_an_error(typed: str, message: str) -> None:
     done = command("advise", "--from", "-", typed=typed)
     assert (done.returncode, done.stdout) == (2, "")
-    assert '"standard input" cannot be used' in done.stderr and said in done.stderr
+    assert '"standard input" cannot be used' in done.stderr and message in done.stderr
 
 
 # Tables.
@@ -378,7 +378,7 @@ HOME = [("home", {"rate": "50.5 Mbit/s", "rtt": "20 ms"})]
         "name,rate_mbps,rtt_ms,loss_pct,buffer,queue\nhome,50.5,20,NaN,n/a,-\n",
     ],
 )
-def test_a_table_is_read_in_each_form(tmp_path: Path, text: str) -> None:
+def test_every_table_form_is_read(tmp_path: Path, text: str) -> None:
     assert says(tmp_path, text) == HOME
     assert read(tmp_path, text).notes == ()
 
@@ -417,7 +417,7 @@ def test_a_clear_number_is_read(tmp_path: Path, cell: str, value: str) -> None:
         ("7", "1,234", None),
     ],
 )
-def test_an_unclear_number_is_read_as_others_or_refused(
+def test_ambiguous_number_follows_others_or_fails(
     tmp_path: Path, others: str, cell: str, value: str | None
 ) -> None:
     text = f"rate_mbps;rtt_ms\n{others};7\n50;{cell}\n"
@@ -429,7 +429,7 @@ def test_an_unclear_number_is_read_as_others_or_refused(
 
 
 @pytest.mark.parametrize(
-    ("column", "cell", "said"),
+    ("column", "cell", "message"),
     [
         ("rate", "50", "write 50 Mbit/s, or name the column e.g. rate_mbps"),
         ("rtt", "20", "name the column e.g. rtt_ms"),
@@ -453,7 +453,7 @@ def test_an_unclear_number_is_read_as_others_or_refused(
         ("weight", "-1", "a number from 0"),
     ],
 )
-def test_a_wrong_cell_names_its_row_and_column(tmp_path: Path, column: str, cell: str, said: str) -> None:
+def test_invalid_cell_names_row_and_column(tmp_path: Path, column: str, cell: str, message: str) -> None:
     heading = [column, *(name for name in ("rate", "rtt") if name != column)]
     values = {"rate": "50 Mbit/s", "rtt": "20 ms", column: cell}
     good = {"loss": "0.1 %", "queue": "codel", "policer": "20mbit", "rate": "1 Mbit/s"}
@@ -467,7 +467,7 @@ def test_a_wrong_cell_names_its_row_and_column(tmp_path: Path, column: str, cell
     text = "\n".join("\t".join(row) for row in rows)
     sentence = refused(tmp_path, text)
     assert sentence.startswith(f"{tmp_path / 'paths.csv'}:3: {column}: "), sentence
-    assert said in sentence
+    assert message in sentence
 
 
 @pytest.mark.parametrize(
@@ -505,7 +505,7 @@ def test_a_cell_can_be_a_range(tmp_path: Path, column: str, cell: str, value: st
         ("rate_mbps,rtt_ms,host,name", "columns not used: host"),
     ],
 )
-def test_a_table_notes_how_columns_are_used(tmp_path: Path, heading: str, note: str | None) -> None:
+def test_table_notes_column_usage(tmp_path: Path, heading: str, note: str | None) -> None:
     cells = {"jitter_ms": "1", "host": "x", "name": "y"}
     row = ["50", "20", *(cells.get(name, "7") for name in heading.split(",")[2:])]
     found = read(tmp_path, f"{heading}\n{','.join(row)}\n")
@@ -513,13 +513,13 @@ def test_a_table_notes_how_columns_are_used(tmp_path: Path, heading: str, note: 
     assert found[0].says == {"rate": "50 Mbit/s", "rtt": "20 ms"}
 
 
-def test_a_loss_without_a_unit_is_noted(tmp_path: Path) -> None:
+def test_loss_without_unit_is_noted(tmp_path: Path) -> None:
     (found,) = read(tmp_path, "rate_mbps,rtt_ms,loss\n50,20,0.5\n")
     assert found.notes == ("loss 0.5 without a unit is a fraction; for per cent write 0.5 %",)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("isp,comment\na,b\n", ":1"),
         ("isp,rat\na,b\n", "is rat the rate?"),
@@ -532,25 +532,25 @@ def test_a_loss_without_a_unit_is_noted(tmp_path: Path) -> None:
         ("rate_mbps," + "x," * 2_000 + "rtt\n1\n", "at most 1000 columns"),
     ],
 )
-def test_a_table_that_cannot_be_read_is_a_sentence(tmp_path: Path, text: str, said: str) -> None:
-    assert said in refused(tmp_path, text)
+def test_unreadable_table_is_an_error(tmp_path: Path, text: str, message: str) -> None:
+    assert message in refused(tmp_path, text)
 
 
-def test_a_workbook_is_to_be_saved_as_csv(tmp_path: Path) -> None:
+def test_workbook_error_suggests_csv(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "paths.xlsx", "w") as book:
         book.writestr("[Content_Types].xml", "<Types/>")
     with pytest.raises(ScenarioError, match="workbooks of spreadsheets are; save the table as CSV"):
         sources.read(tmp_path / "paths.xlsx")
 
 
-def test_the_page_of_answers_shows_what_is_not_used(tmp_path: Path) -> None:
+def test_answer_page_shows_unused_input(tmp_path: Path) -> None:
     found = read(tmp_path, "name,rate,rtt,<b>\nhome,5mbit,20 ms,1\noffice,5 Tbit/s,20 ms,2\n")
     answers = many.answer(found, {"buffer": "1 bdp", "candidates": OURS}, budget_s=0.1)
     page = many_page.write(answers, tmp_path / "out").read_text(encoding="utf-8")
     assert "columns not used: &lt;b&gt;" in page and "office: rate" in page
 
 
-def test_an_unanswerable_table_shows_its_unknown_columns(tmp_path: Path) -> None:
+def test_unanswerable_table_shows_unknown_columns(tmp_path: Path) -> None:
     found = read(tmp_path, "rate_mbps,rttt_ms\n50,20\n")
     with pytest.raises(ScenarioError, match=r"give --rtt.*is rttt_ms the"):
         many.answer(found, {"candidates": OURS}, budget_s=0.1)
@@ -573,7 +573,7 @@ def test_an_unanswerable_table_shows_its_unknown_columns(tmp_path: Path) -> None
         (".5-.8 s", ".5 s", ".8 s"),
     ],
 )
-def test_dots_or_a_dash_between_numbers_is_a_range(given: str, low: str, high: str) -> None:
+def test_dots_or_dash_parse_as_range(given: str, low: str, high: str) -> None:
     assert parsed("rtt", given) == Range(low, high)
 
 
@@ -588,14 +588,14 @@ def test_an_unclear_range_is_refused(given: str) -> None:
         parsed("rtt", given)
 
 
-def test_a_range_with_a_hyphen_is_answered() -> None:
+def test_hyphenated_range_is_answered() -> None:
     found = fp.advise(rate="5mbit", rtt="40-120ms", candidates=OURS, budget=0.1)
     assert found.question.rtt == Range("40 ms", "120 ms")
     assert map.axis("x", "rtt=40-120ms") == ("rtt", Range("40 ms", "120 ms"))
 
 
 @pytest.mark.parametrize("given", ["5..8mbit", "5-8mbit", "5 mbit – 8 mbit"])
-def test_a_range_for_compare_is_refused_as_one(given: str) -> None:
+def test_compare_refuses_range(given: str) -> None:
     with pytest.raises(ScenarioError, match="is a range, not one value") as caught:
         fp.compare(["cubic"], rate=given, rtt="20ms")
     assert caught.value.field == "rate"
@@ -604,14 +604,14 @@ def test_a_range_for_compare_is_refused_as_one(given: str) -> None:
 @pytest.mark.parametrize(
     ("field", "given"), [("policer", "5..8mbit"), ("flow_size", "1-2 MB"), ("duration", "5-10 s")]
 )
-def test_a_range_that_advise_does_not_take_is_refused(field: str, given: str) -> None:
+def test_unsupported_advise_range_is_refused(field: str, given: str) -> None:
     values: dict[str, Any] = {"rate": "10mbit", "rtt": "10ms", "candidates": OURS, field: given}
     with pytest.raises(ScenarioError, match="is a range, not one value") as caught:
         fp.advise(**values)
     assert caught.value.field == field
 
 
-def test_an_rtt_of_zero_is_refused_and_others_are_answered(tmp_path: Path) -> None:
+def test_zero_rtt_is_refused_others_answered(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match='"0 ms" cannot be used; expected a round-trip time above zero'):
         fp.advise(rate="5mbit", rtt="0 ms", candidates=OURS)
     found = many.answer(read(tmp_path, "name,rate,rtt\na,5mbit,0ms\nb,5mbit,20ms\n"), {}, budget_s=0.1)
@@ -622,24 +622,24 @@ def test_an_rtt_of_zero_is_refused_and_others_are_answered(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("heading", "cell"), [("loss_percent", "1"), ("loss", "1 percent"), ("loss [%]", "1")]
 )
-def test_per_cent_in_words_needs_no_note(tmp_path: Path, heading: str, cell: str) -> None:
+def test_percent_heading_needs_no_note(tmp_path: Path, heading: str, cell: str) -> None:
     (found,) = read(tmp_path, f"rate_mbps,rtt_ms,{heading}\n50,20,{cell}\n")
     assert found.notes == () and found.question({}).numbers().loss == pytest.approx(0.01)
 
 
-def test_a_point_before_thousands_is_read_where_commas_are_decimal(tmp_path: Path) -> None:
+def test_decimal_comma_allows_thousands_point(tmp_path: Path) -> None:
     first, second = read(tmp_path, "rate_mbps;rtt_ms\n12,5;20,4\n1.000;15\n")
     assert (first.question({}).numbers().rate_bps, second.question({}).numbers().rate_bps) == (12.5e6, 1e9)
 
 
-def test_an_input_of_some_answers_says_of_how_many(tmp_path: Path) -> None:
+def test_partial_input_reports_path_count(tmp_path: Path) -> None:
     text = "name,rate,rtt,loss\na,5mbit,20ms,1 %\nb,5mbit,20ms,\n"
     found = many.answer(read(tmp_path, text), {"candidates": OURS}, budget_s=0.1)
     assert found.inputs.measured["loss"] == "1 % (of 1 of 2 paths)"
     assert found.inputs.assumed["loss"] == "none (of 1 of 2 paths)"
 
 
-def test_what_is_no_text_file_says_where_to_read_it_from(tmp_path: Path) -> None:
+def test_non_text_file_suggests_alternative(tmp_path: Path) -> None:
     (tmp_path / "a.tar").write_bytes(b"paths.csv" + bytes(500) + b"rate,rtt\n5mbit,20ms\n")
     with pytest.raises(ScenarioError, match="expected text in UTF-8 or UTF-16"):
         sources.read(tmp_path / "a.tar")
@@ -665,7 +665,7 @@ TEXTS = some.one_of(
 
 @given(text=TEXTS)
 @settings(max_examples=400, deadline=None, derandomize=True)
-def test_any_text_gives_paths_or_a_sentence(text: str) -> None:
+def test_any_text_yields_paths_or_error(text: str) -> None:
     for reader in (ss, table):
         if not reader.is_one(text):
             continue
@@ -717,7 +717,7 @@ def test_a_long_table_takes_bounded_memory() -> None:
     assert most_bytes < 5 * len(text) + 10e6
 
 
-def test_the_columns_of_a_table_are_documented() -> None:
+def test_table_columns_are_documented() -> None:
     page = (Path(__file__).parents[1] / "docs" / "how-to" / "advisor.md").read_text(encoding="utf-8")
     section = page.partition("## From a table")[2].partition("## From ss")[0]
     for names in table._NAMES.values():

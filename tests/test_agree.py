@@ -83,7 +83,7 @@ def test_mean_rtt_within_five_percent(ours: float, agrees: bool) -> None:
     ("ours", "theirs", "agrees"),
     [(0, 50, True), (0, 51, False), (149, 100, True), (100, 151, False), (300, 100, False)],
 )
-def test_retransmissions_within_a_factor_once_they_count(ours: int, theirs: int, agrees: bool) -> None:
+def test_retransmissions_agree_within_factor(ours: int, theirs: int, agrees: bool) -> None:
     found = verdicts([run("sim", 1, [1e6], retransmits=ours)], [run("kernel", 1, [1e6], retransmits=theirs)])
     assert found["Retransmits"] is agrees
 
@@ -99,7 +99,7 @@ def test_the_kernels_own_range_counts() -> None:
 
 
 @pytest.mark.parametrize("ours", [100e6, 85e6, 40e6])
-def test_repetitions_that_differ_by_more_than_the_tolerance_give_no_verdict(ours: float) -> None:
+def test_widely_spread_repetitions_are_inconclusive(ours: float) -> None:
     kernel = [run("kernel", 1, [80e6]), run("kernel", 2, [120e6]), run("kernel", 3, [100e6])]
     found = judged([run("sim", 1, [ours])], kernel)
     goodput, rtt = found.checks[:2]
@@ -112,14 +112,14 @@ def test_repetitions_that_differ_by_more_than_the_tolerance_give_no_verdict(ours
     )
 
 
-def test_repetitions_within_the_tolerance_and_seeds_beyond_it_give_a_verdict() -> None:
+def test_verdict_depends_on_repetition_spread_only() -> None:
     kernel = [run("kernel", seed, [rate]) for seed, rate in enumerate((99e6, 101e6))]
     sims = [run("sim", seed, [rate]) for seed, rate in enumerate((80e6, 120e6))]
     assert judged(sims, kernel).agrees
     assert judged([run("sim", 1, [80e6])], kernel).checks[0].differs
 
 
-def test_a_difference_is_reported_beside_a_measure_without_a_verdict() -> None:
+def test_difference_is_reported_despite_inconclusive_measure() -> None:
     kernel = [run("kernel", seed, [rate]) for seed, rate in enumerate((80e6, 120e6))]
     found = judged([run("sim", 1, [100e6], rtt_ms=60)], kernel)
     assert found.conclusive and not found.agrees
@@ -133,14 +133,14 @@ def test_several_flows_must_share_alike() -> None:
     assert (found["Goodput"], found["Share of f0"], found["Share of f1"]) == (True, False, False)
 
 
-def test_what_only_one_world_knows_is_a_difference() -> None:
+def test_one_sided_measure_counts_as_difference() -> None:
     found = verdicts([run("sim", 1, [1e6], rtt_ms=None)], [run("kernel", 1, [1e6])])
     assert found["RTT mean"] is False
     found = verdicts([run("sim", 1, [1e6], rtt_ms=None)], [run("kernel", 1, [1e6], rtt_ms=None)])
     assert "RTT mean" not in found
 
 
-def test_nothing_in_both_worlds_is_no_difference() -> None:
+def test_zero_in_both_worlds_agrees() -> None:
     kernel = run("kernel", 1, [1e6])
     silent = json.loads(json.dumps(kernel.summary))
     silent["total_goodput_bps"] = 0.0
@@ -152,7 +152,7 @@ def test_nothing_in_both_worlds_is_no_difference() -> None:
 LATE = ["packets were late"]
 
 
-def test_an_untrusted_run_counts_neither_in_the_mean_nor_in_the_range() -> None:
+def test_untrusted_run_affects_no_statistics() -> None:
     sim = [run("sim", 1, [80e6])]
     doubted = run("kernel", 2, [60e6], doubts=LATE)
     found = judged(sim, [run("kernel", 1, [100e6]), doubted])
@@ -164,7 +164,7 @@ def test_an_untrusted_run_counts_neither_in_the_mean_nor_in_the_range() -> None:
     assert left_out(group).startswith("bbr1, kernel: 1 of 2 repetitions are trusted")
 
 
-def test_without_a_trusted_run_there_is_no_verdict() -> None:
+def test_no_trusted_run_is_inconclusive() -> None:
     found = judged([run("sim", 1, [100e6])], [run("kernel", 1, [100e6], doubts=LATE)])
     assert not found.conclusive
     assert not found.agrees
@@ -173,7 +173,7 @@ def test_without_a_trusted_run_there_is_no_verdict() -> None:
     assert found.results.groups[1].measures["goodput_bps"] is None
 
 
-def test_an_alternative_that_did_not_run_in_one_world_is_not_agreement() -> None:
+def test_alternative_missing_in_world_disagrees() -> None:
     found = judged([run("sim", 1, [100e6])], [])
     assert (found.agrees, found.unjudged) == (False, {"bbr1": "did not run in the kernel world"})
 
@@ -200,9 +200,7 @@ def worlds(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Job]]:
     return asked
 
 
-def test_agree_runs_the_kernel_first_and_counts_from_the_scenarios_seed(
-    in_empty_folder: Path, worlds: dict[str, list[Job]]
-) -> None:
+def test_agree_runs_kernel_first_from_seed(in_empty_folder: Path, worlds: dict[str, list[Job]]) -> None:
     Path("s.toml").write_text(DOCUMENT, encoding="utf-8")
     found = fp.agree("s.toml")
     assert list(worlds) == ["kernel", "sim"]
@@ -213,15 +211,13 @@ def test_agree_runs_the_kernel_first_and_counts_from_the_scenarios_seed(
     assert found.results.worlds == ["sim", "kernel"]
 
 
-def test_the_work_of_both_worlds_is_told_before_the_first_run(
-    in_empty_folder: Path, worlds: dict[str, list[Job]]
-) -> None:
+def test_total_work_is_announced_first(in_empty_folder: Path, worlds: dict[str, list[Job]]) -> None:
     Path("s.toml").write_text(DOCUMENT, encoding="utf-8")
-    told: list[tuple[int, float, list[str]]] = []
+    reported: list[tuple[int, float, list[str]]] = []
     found = fp.agree(
-        "s.toml", seeds=4, begin=lambda runs, seconds: told.append((runs, seconds, list(worlds)))
+        "s.toml", seeds=4, begin=lambda runs, seconds: reported.append((runs, seconds, list(worlds)))
     )
-    ((runs, seconds, ran),) = told
+    ((runs, seconds, ran),) = reported
     assert (runs, ran, len(found.results.runs)) == (7, [], 7)
     # The kernel's three run one at a time, and each takes as long as the scenario says.
     duration_s = worlds["kernel"][0].alternative.duration_s
@@ -229,22 +225,22 @@ def test_the_work_of_both_worlds_is_told_before_the_first_run(
 
 
 @pytest.mark.usefixtures("worlds")
-def test_the_command_prints_the_verdict_and_ends_with_it(
+def test_command_prints_and_exits_with_verdict(
     in_empty_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("s.toml").write_text(DOCUMENT, encoding="utf-8")
-    for theirs, code, said in ((100e6, 0, "The worlds agree"), (50e6, options.DISAGREE, "do not agree")):
+    for theirs, code, message in ((100e6, 0, "The worlds agree"), (50e6, options.DISAGREE, "do not agree")):
         answer = run("kernel", 1, [theirs])
         monkeypatch.setattr(kernel.Kernel, "run", lambda *_, answer=answer: answer)
         with pytest.raises(SystemExit) as left:
             cli.app(["agree", "s.toml"])
         assert left.value.code == code
         printed = capsys.readouterr().out
-        assert said in printed
+        assert message in printed
         assert "Few: up to 50 in both worlds" in printed, "there were no retransmissions"
 
 
-def test_the_tolerances_are_stated_in_the_help() -> None:
+def test_help_lists_tolerances() -> None:
     printed = " ".join(CliRunner().invoke(cli.app, ["agree", "--help"]).stdout.replace("│", " ").split())
     assert "goodput 3%, mean RTT 5%" in printed
     assert "8 percentage points" in printed
@@ -254,7 +250,7 @@ def test_the_tolerances_are_stated_in_the_help() -> None:
 
 
 @pytest.mark.usefixtures("worlds")
-def test_untrusted_repetitions_are_repeated_and_then_left_out(
+def test_untrusted_repetitions_are_retried_then_excluded(
     in_empty_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("s.toml").write_text(DOCUMENT, encoding="utf-8")
@@ -280,7 +276,7 @@ def test_untrusted_repetitions_are_repeated_and_then_left_out(
 
 
 @pytest.mark.usefixtures("worlds")
-def test_with_no_trusted_run_the_command_is_inconclusive_and_not_agreed(
+def test_no_trusted_run_exits_as_disagreement(
     in_empty_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("s.toml").write_text(DOCUMENT, encoding="utf-8")
@@ -295,7 +291,7 @@ def test_with_no_trusted_run_the_command_is_inconclusive_and_not_agreed(
     assert "Tolerance" not in printed, "no table without checks"
 
 
-def test_what_the_kernel_cannot_run_does_not_cost_the_others_their_runs(
+def test_unsupported_kernel_run_spares_others(
     worlds: dict[str, list[Job]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def picky(_self: World, job: Job, *_more: object) -> Run:

@@ -59,18 +59,18 @@ def test_of_two_one_has_more() -> None:
     )
 
 
-def test_less_than_one_percent_is_about_the_same() -> None:
+def test_under_one_percent_is_about_same() -> None:
     assert answer(alone("a", 9.95), alone("b", 10)).startswith(
         "a and b had about the same goodput (9.95 and 10.00 Mbit/s);"
     )
 
 
-def test_a_delay_below_one_percent_of_the_round_trip_is_about_the_same() -> None:
-    said = answer(alone("a", 5, 1.0), alone("b", 9, 1.4))
-    assert said.endswith("a and b had about the same queueing delay (1.0 and 1.4 ms).")
+def test_small_delay_difference_is_about_same() -> None:
+    message = answer(alone("a", 5, 1.0), alone("b", 9, 1.4))
+    assert message.endswith("a and b had about the same queueing delay (1.0 and 1.4 ms).")
 
 
-def test_intervals_that_overlap_cannot_be_told_apart() -> None:
+def test_overlapping_intervals_are_indistinguishable() -> None:
     runs = [alone("a", mbps, seed=seed) for seed, mbps in enumerate((8, 9, 10))]
     runs += [alone("b", mbps, seed=seed) for seed, mbps in enumerate((7, 8, 9))]
     assert "a and b cannot be told apart in goodput with this many runs (9.00 and 8.00 Mbit/s)" in answer(
@@ -78,7 +78,7 @@ def test_intervals_that_overlap_cannot_be_told_apart() -> None:
     )
 
 
-def test_means_far_apart_are_not_grouped_however_wide_their_intervals() -> None:
+def test_distant_means_are_not_grouped() -> None:
     runs = [alone("wide", 9, queue_ms=delay, seed=seed) for seed, delay in enumerate((0.1, 30))]
     runs += [alone(name, 9, queue_ms=0, seed=seed) for name in "ab" for seed in (0, 1)]
     assert answer(*runs).endswith(
@@ -87,7 +87,7 @@ def test_means_far_apart_are_not_grouped_however_wide_their_intervals() -> None:
     )
 
 
-def test_completion_times_come_first_where_there_are_some() -> None:
+def test_completion_times_come_first() -> None:
     runs = [alone("a", 5), alone("b", 9)]
     for one, mean in zip(runs, (200.0, 100.0), strict=True):
         one.summary["fct_ms"] = {"mean": mean, "p50": mean, "p95": mean}
@@ -95,28 +95,28 @@ def test_completion_times_come_first_where_there_are_some() -> None:
     assert answer(runs[0]).startswith("transfers took 200.0 ms on average; a had 5.00 Mbit/s of goodput")
 
 
-def test_an_alternative_without_a_trusted_run_is_named() -> None:
+def test_alternative_without_trusted_run_is_named() -> None:
     doubted = alone("c", 100)
     doubted.summary["provenance"]["untrustworthy"].append("late")
-    said = answer(alone("a", 9), alone("b", 6), doubted)
-    assert said.startswith("a had more goodput than b (9.00 against 6.00 Mbit/s); ")
-    assert said.endswith("; c has no trusted run.")
+    message = answer(alone("a", 9), alone("b", 6), doubted)
+    assert message.startswith("a had more goodput than b (9.00 against 6.00 Mbit/s); ")
+    assert message.endswith("; c has no trusted run.")
 
 
 def test_of_three_one_has_the_most() -> None:
-    said = answer(alone("a", 5, 1), alone("b", 9, 2), alone("c", 7, 3))
-    assert "b had the most goodput (9.00 Mbit/s; c 7.00, a 5.00)" in said
-    assert "a had the least queueing delay (1.0 ms; b 2.0, c 3.0)" in said
+    message = answer(alone("a", 5, 1), alone("b", 9, 2), alone("c", 7, 3))
+    assert "b had the most goodput (9.00 Mbit/s; c 7.00, a 5.00)" in message
+    assert "a had the least queueing delay (1.0 ms; b 2.0, c 3.0)" in message
 
 
-def test_flows_that_share_a_path_are_compared_with_their_share() -> None:
+def test_sharing_flows_report_their_share() -> None:
     assert answer(run("both", {"a": 3, "b": 6}, 8)) == (
         "b had more goodput than a (6.00 against 3.00 Mbit/s), 66.7 % of all bytes for b, with 8.0 ms of "
         "queueing delay on average."
     )
 
 
-def test_goodputs_over_unlike_lifetimes_are_said_to_be() -> None:
+def test_different_lifetimes_qualify_goodput() -> None:
     late = run("both", {"a": 3, "b": 6}, None, starts={"b": 500})
     assert answer(late).startswith("b had more goodput while it ran than a (6.00 against 3.00 Mbit/s)")
 
@@ -131,14 +131,14 @@ def test_untrusted_runs_do_not_decide() -> None:
 @pytest.mark.parametrize(
     ("queue_ms", "end"), [(2.0, ", with 2.0 ms of queueing delay on average."), (None, ".")]
 )
-def test_a_flow_alone_is_said_as_it_is(queue_ms: float | None, end: str) -> None:
+def test_single_flow_is_reported_without_comparison(queue_ms: float | None, end: str) -> None:
     assert answer(alone("a", 3, queue_ms)) == f"a had 3.00 Mbit/s of goodput{end}"
 
 
-def test_of_many_flows_a_few_are_named() -> None:
-    said = answer(run("many", {f"f{number}": 60.0 - number for number in range(40)}, 1))
-    assert said.startswith("f0 had the most goodput (60.00 Mbit/s; f1 59.00, ")
-    assert ", f8 52.00, 31 others), " in said
-    assert said.count(" others") == 1 and len(said) < 300
-    alike = answer(*[alone(f"f{number}", 9) for number in range(40)])
-    assert "f7 and 32 others had about the same goodput" in alike
+def test_of_many_flows_few_are_named() -> None:
+    message = answer(run("many", {f"f{number}": 60.0 - number for number in range(40)}, 1))
+    assert message.startswith("f0 had the most goodput (60.00 Mbit/s; f1 59.00, ")
+    assert ", f8 52.00, 31 others), " in message
+    assert message.count(" others") == 1 and len(message) < 300
+    equal = answer(*[alone(f"f{number}", 9) for number in range(40)])
+    assert "f7 and 32 others had about the same goodput" in equal

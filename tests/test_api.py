@@ -22,7 +22,7 @@ FLOW_COLUMNS = {
 }  # fmt: skip
 
 
-def test_summary_has_a_row_a_controller_with_intervals(small: Results) -> None:
+def test_summary_has_row_per_controller(small: Results) -> None:
     table = small.summary
     assert table["controller"].to_list() == ["bbr1", "cubic"]
     assert table["seeds"].to_list() == [3, 3]
@@ -33,7 +33,7 @@ def test_summary_has_a_row_a_controller_with_intervals(small: Results) -> None:
         assert row["rtt_p50_ms"] <= row["rtt_p95_ms"]
 
 
-def test_seeds_differ_and_runs_keep_their_order(small: Results) -> None:
+def test_seeds_differ_and_order_is_kept(small: Results) -> None:
     assert [(run.label, run.seed) for run in small.runs] == [
         (label, seed) for label in ("bbr1", "cubic") for seed in (1, 2, 3)
     ]
@@ -41,7 +41,7 @@ def test_seeds_differ_and_runs_keep_their_order(small: Results) -> None:
     assert len(set(bbr1)) == 3
 
 
-def test_the_same_seed_gives_the_same_bytes(small: Results) -> None:
+def test_same_seed_gives_same_bytes(small: Results) -> None:
     again = fp.compare(
         ["bbr1", "cubic"], rate="10 Mbit/s", rtt="20 ms", buffer="2 bdp", duration="3 s", seeds=[1, 2, 3]
     )
@@ -67,7 +67,7 @@ def test_a_single_seed_has_no_interval() -> None:
     assert one.to_dict()["results"][0]["goodput_bps"]["ci95"] == [None, None]
 
 
-def test_several_flows_of_a_controller_share_the_path() -> None:
+def test_flows_of_one_controller_share_path() -> None:
     shared = fp.compare(["cubic"], rate="10 Mbit/s", rtt="20 ms", duration="2 s", flows=3, seeds=2)
     assert shared.flows.height == 6
     span_ns = pl.col("end_ns").max() - pl.col("start_ns").min()
@@ -76,7 +76,7 @@ def test_several_flows_of_a_controller_share_the_path() -> None:
     assert math.isclose(float(str(shared.summary["goodput_bps"][0])), float(str(total)), rel_tol=1e-9)
 
 
-def test_a_scenario_runs_from_a_dict_and_from_a_file(tmp_path: Path) -> None:
+def test_scenario_runs_from_dict_or_file(tmp_path: Path) -> None:
     document = {
         "name": "tiny",
         "duration": "1 s",
@@ -94,13 +94,11 @@ TINY = {"duration": "1 s", "path": {"rate": "5 Mbit/s", "rtt": "10 ms"}, "flows"
 
 
 @pytest.mark.parametrize(
-    ("said", "asked", "seed"),
+    ("message", "asked", "seed"),
     [({}, None, 1), ({"seed": 7}, None, 7), ({"seed": 7}, 3, 3), ({"seed": 7}, 0, 0)],
 )
-def test_the_scenarios_seed_holds_unless_another_is_asked_for(
-    said: dict[str, int], asked: int | None, seed: int
-) -> None:
-    (run,) = fp.run({**TINY, **said}, seed=asked).runs
+def test_explicit_seed_overrides_scenario_seed(message: dict[str, int], asked: int | None, seed: int) -> None:
+    (run,) = fp.run({**TINY, **message}, seed=asked).runs
     assert run.seed == seed
     assert run.summary["provenance"]["seed"] == seed
 
@@ -116,7 +114,7 @@ def test_several_seeds_count_from_the_scenarios() -> None:
     assert [run.seed for run in runs] == [5]
 
 
-def test_a_scenario_is_called_what_its_document_says(tmp_path: Path) -> None:
+def test_scenario_name_comes_from_document(tmp_path: Path) -> None:
     file = tmp_path / "stem.TOML"
     text = 'name = "said"\nduration = "1 s"\ncompare = ["reno"]\n[path]\nrate = "5 Mbit/s"\nrtt = "10 ms"\n'
     file.write_text(text, encoding="utf-8")
@@ -125,7 +123,7 @@ def test_a_scenario_is_called_what_its_document_says(tmp_path: Path) -> None:
     assert results.to_dict()["scenario"]["name"] == "said"
 
 
-def test_the_format_is_told_by_the_suffix_in_any_case(tmp_path: Path) -> None:
+def test_suffix_case_does_not_affect_format(tmp_path: Path) -> None:
     for name in ("a.json", "a.JSON", "a.Json"):
         (tmp_path / name).write_text(json.dumps(TINY), encoding="utf-8")
         assert fp.run(tmp_path / name).runs
@@ -144,7 +142,7 @@ def test_controllers_and_schema() -> None:
     assert {"path", "flows", "duration"} <= set(fp.schema()["properties"])
 
 
-def test_a_choice_has_names_and_parameters_name_their_profile() -> None:
+def test_choices_and_parameter_profiles_are_listed() -> None:
     (bbr3,) = [one for one in fp.controllers() if one["name"] == "bbr3"]
     parameters = {one["name"]: one for one in bbr3["parameters"]}
     profile = parameters["profile"]
@@ -156,7 +154,7 @@ def test_a_choice_has_names_and_parameters_name_their_profile() -> None:
     assert [parameters[name]["profile"] for name in ("profile", "beta", "ecn")] == [None, "draft", "linux"]
 
 
-def test_a_profile_is_chosen_by_name_and_refuses_parameters_of_the_other() -> None:
+def test_profile_refuses_parameters_of_other() -> None:
     where = {"rate": "10 Mbit/s", "rtt": "20 ms", "duration": "2 s", "seeds": 1}
     results = fp.compare(["bbr3", "bbr3:fast_path=0,profile=linux"], **where)
     assert results.summary["controller"].to_list() == ["bbr3", "bbr3:profile=linux,fast_path=0"]
@@ -177,13 +175,13 @@ def test_errors_name_their_parts() -> None:
 
 
 @pytest.mark.parametrize("seed", [-1, 2**64, 1.5, True, "1", float("nan")])
-def test_a_seed_that_is_none_is_named_as_it_was_given(seed: object) -> None:
+def test_invalid_seed_is_quoted(seed: object) -> None:
     with pytest.raises(fp.ScenarioError, match=r"^seed: .*expected a whole number from 0 to") as caught:
         fp.run(BUCKET, seed=seed)  # type: ignore[arg-type]
     assert caught.value.given == str(seed)
 
 
-def test_seeds_do_not_count_beyond_the_last() -> None:
+def test_seeds_past_maximum_are_refused() -> None:
     with pytest.raises(
         fp.ScenarioError, match=r"^seed: 18446744073709551615 cannot be used; expected at most"
     ):
@@ -197,7 +195,7 @@ BUCKET = {
 }
 
 
-def test_a_bucket_bounds_what_a_run_sends_even_without_delay() -> None:
+def test_bucket_bounds_bytes_without_delay() -> None:
     results = fp.run(BUCKET)
     sent = results.runs[0].summary["total_goodput_bps"] * 0.01 / 8
     assert sent <= 2**32 - 1 + 50e6 * 0.01 / 8
@@ -207,7 +205,7 @@ def test_a_bucket_bounds_what_a_run_sends_even_without_delay() -> None:
     ]
 
 
-def test_an_assumed_buffer_holds_ten_packets_and_is_noted() -> None:
+def test_assumed_buffer_of_ten_is_noted() -> None:
     slow: dict[str, Any] = {"rate": "300 kbit/s", "rtt": "40 ms", "duration": "60 s", "seeds": 1}
     results = fp.compare(["cubic", "bbr1"], **slow)
     assert results.notes == ["buffer: 10 packets (assumed; 1 BDP is 1.0 packets)"]
@@ -217,19 +215,19 @@ def test_an_assumed_buffer_holds_ten_packets_and_is_noted() -> None:
     assert given.runs[0].summary["total_goodput_bps"] < 0.2e6
 
 
-def test_a_slow_delivery_trace_runs_with_a_given_bandwidth_delay_product(tmp_path: Path) -> None:
+def test_slow_delivery_trace_gets_ten_packets(tmp_path: Path) -> None:
     (tmp_path / "low.deliveries").write_text("100\n200\n")
     path = {"deliveries": "low.deliveries", "rtt": "40 ms"}
     cases: list[tuple[dict[str, str], str]]
     cases = [({}, "1 BDP is 0.4 packets"), ({"buffer": "1 bdp"}, "1 bdp is below one packet")]
-    for buffer, said in cases:
+    for buffer, message in cases:
         document = {"duration": "20 s", "path": path | buffer, "compare": ["bbr1", "cubic"]}
         results = fp.run(scenario.from_document(document, tmp_path))
-        assert len(results.notes) == 1 and f"10 packets (assumed; {said})" in results.notes[0]
+        assert len(results.notes) == 1 and f"10 packets (assumed; {message})" in results.notes[0]
         assert all(run.summary["total_goodput_bps"] > 0.1e6 for run in results.runs)
 
 
-def test_loss_of_bursts_costs_less_than_loss_of_packets() -> None:
+def test_burst_loss_costs_below_packet_loss() -> None:
     path = {"rate": "100 Mbit/s", "rtt": "10.3 ms", "buffer": "1000 packets", "loss": "0.1 %"}
 
     def goodput(path: dict[str, object]) -> float:
@@ -242,7 +240,7 @@ def test_loss_of_bursts_costs_less_than_loss_of_packets() -> None:
     assert goodput({**path, "before": [element]}) == bursts
 
 
-def test_an_error_of_one_run_stops_the_rest() -> None:
+def test_error_of_one_run_stops_rest() -> None:
     from fullpipe.runs.engines import pool
     from fullpipe.runs.worlds import registry
     from fullpipe.runs.worlds.job import Job
@@ -266,7 +264,7 @@ def test_importing_costs_nothing() -> None:
     subprocess.run([sys.executable, "-c", script], check=True, timeout=600)
 
 
-def test_there_is_nothing_but_what_is_named() -> None:
+def test_package_exports_only_listed_names() -> None:
     assert set(fp.__all__) <= set(dir(fp))
     for name in fp.__all__:
         assert getattr(fp, name) is not None

@@ -24,7 +24,7 @@ SIZES = models.apply(LIST, models.COLLAPSED)["bytes"]
 # Made up.
 
 
-def test_the_distribution_has_the_numbers_that_are_stated_and_the_load_that_was_chosen() -> None:
+def test_distribution_matches_published_numbers_and_load() -> None:
     sizes = synthetic.fit()
     assert sizes.quantile(0.9) == pytest.approx(18_200)
     assert sizes.byte_part_above(6.4e6) == pytest.approx(0.9, rel=1e-6)
@@ -36,7 +36,7 @@ def test_the_distribution_has_the_numbers_that_are_stated_and_the_load_that_was_
     assert summed == pytest.approx(sizes.mean, rel=0.02)
 
 
-def test_a_list_has_them_too_however_short() -> None:
+def test_short_lists_match_distribution_too() -> None:
     assert len(SIZES) == 20_000
     assert (SIZES < 18_200).mean() == pytest.approx(0.9, abs=1e-3)
     assert SIZES.filter(SIZES > 6_400_000).sum() / SIZES.sum() == pytest.approx(0.9, abs=2e-3)
@@ -46,7 +46,7 @@ def test_a_list_has_them_too_however_short() -> None:
         assert mean_bps == pytest.approx(2e9, rel=1e-3)
 
 
-def test_arrivals_are_those_of_a_poisson_process() -> None:
+def test_arrivals_are_poisson() -> None:
     starts = models.apply(LIST, models.COLLAPSED)["start_ns"]
     gaps = starts.diff().drop_nulls()
     assert starts.is_sorted() and starts[0] >= 0 and starts[-1] < 20e9
@@ -55,7 +55,7 @@ def test_arrivals_are_those_of_a_poisson_process() -> None:
     assert (gaps > gaps.mean()).mean() == pytest.approx(math.exp(-1), abs=0.01)
 
 
-def test_pauses_are_within_their_bounds_and_come_after_a_transfer() -> None:
+def test_pauses_are_bounded_and_follow_transfers() -> None:
     pauses = LIST.filter(pl.col("pause_ns") > 0)["pause_ns"]
     assert pauses.min() >= 0.1e9 and pauses.max() <= 10e9
     assert pauses.log10().mean() == pytest.approx(9, abs=0.02)
@@ -64,7 +64,7 @@ def test_pauses_are_within_their_bounds_and_come_after_a_transfer() -> None:
     assert LIST["bytes"].min() >= 1
 
 
-def test_the_same_seed_repeats_and_another_does_not() -> None:
+def test_equal_seeds_repeat_others_differ() -> None:
     one, again, other = (synthetic.draw(flows=100, seconds=1, seed=seed) for seed in (1, 1, 2))
     assert one.equals(again) and not one.equals(other)
 
@@ -72,7 +72,7 @@ def test_the_same_seed_repeats_and_another_does_not() -> None:
 # The three models.
 
 
-def test_collapsed_flows_have_all_their_bytes_and_no_pause() -> None:
+def test_collapsed_flows_keep_bytes_without_pauses() -> None:
     assert models.apply(LIST, models.PAUSED).equals(LIST)
     collapsed = models.apply(LIST, models.COLLAPSED)
     assert collapsed["pause_ns"].max() == 0
@@ -99,7 +99,7 @@ def test_synthetic_draws_gaps_and_volumes_independently() -> None:
     assert drawn["start_ns"].is_sorted()
 
 
-def test_scenarios_take_the_flows_of_every_model() -> None:
+def test_scenarios_run_flows_of_every_model() -> None:
     few = synthetic.draw(flows=60, seconds=0.5)
     for model in models.MODELS:
         flows = models.flows(models.apply(few, model), before_s=0.4, controller="cubic")
@@ -115,7 +115,7 @@ def test_scenarios_take_the_flows_of_every_model() -> None:
 # Lists in files.
 
 
-def test_a_list_is_read_as_it_was_written(tmp_path: Path) -> None:
+def test_flow_list_round_trips(tmp_path: Path) -> None:
     flow_list.write(LIST, tmp_path / "list.parquet")
     assert flow_list.read(tmp_path / "list.parquet").equals(LIST)
 
@@ -136,7 +136,7 @@ def test_a_list_is_read_as_it_was_written(tmp_path: Path) -> None:
         lambda path: LIST.with_columns(pl.col("start_ns").reverse()).write_parquet(path),
     ],
 )
-def test_what_is_no_list_is_said_to_be_none(spoil: object, tmp_path: Path) -> None:
+def test_invalid_flow_list_is_an_error(spoil: object, tmp_path: Path) -> None:
     path = tmp_path / "list.parquet"
     assert callable(spoil)
     spoil(path)
@@ -220,14 +220,14 @@ def test_one_packet_has_no_rate(in_empty_folder: Path) -> None:
     assert "1 transfers over 0 s;" in done.stdout and "bit/s" not in done.stdout
 
 
-def test_the_rate_is_that_over_the_whole_capture(in_empty_folder: Path) -> None:
+def test_rate_covers_full_capture(in_empty_folder: Path) -> None:
     Path("here.pcap").write_bytes(classic([*TRAFFIC[:1], (1448, packet(3000, 0, 0))]))
     done = command("flows", "here.pcap", "--out", "flows.parquet")
     assert "over 1.45 s, 8e-06 Gbit/s" in done.stdout
 
 
 @pytest.mark.parametrize("first", [False, True])
-def test_a_time_stamp_decades_away_is_refused(first: bool, in_empty_folder: Path) -> None:
+def test_distant_timestamp_is_refused(first: bool, in_empty_folder: Path) -> None:
     begin, rest = classic(TRAFFIC[:1], 7 if first else 1_600_000_000), classic(TRAFFIC[1:], 1_600_000_000)
     beyond = classic(TRAFFIC[2:3], 4_200_000_000)
     Path("here.pcap").write_bytes(begin + rest[24:] + beyond[24:])
@@ -237,7 +237,7 @@ def test_a_time_stamp_decades_away_is_refused(first: bool, in_empty_folder: Path
     assert not Path("flows.parquet").exists()
 
 
-def test_a_clock_that_goes_back_is_told(in_empty_folder: Path) -> None:
+def test_backward_clock_is_reported(in_empty_folder: Path) -> None:
     back = [TRAFFIC[0], (600, packet(3000, 0, 10)), *TRAFFIC[1:3]]
     Path("here.pcap").write_bytes(classic(back))
     done = command("flows", "here.pcap", "--out", "flows.parquet")
@@ -269,7 +269,7 @@ def metadata(path: Path) -> dict[str, str]:
     return dict(pl.read_parquet_metadata(path))
 
 
-def test_packets_of_an_unread_interface_are_skipped_with_a_note(in_empty_folder: Path) -> None:
+def test_unread_interface_packets_are_skipped(in_empty_folder: Path) -> None:
     Path("here.pcapng").write_bytes(FOREIGN)
     done = command("flows", "here.pcapng", "--out", "flows.parquet")
     assert done.returncode == 0, done.stderr
@@ -280,7 +280,7 @@ def test_packets_of_an_unread_interface_are_skipped_with_a_note(in_empty_folder:
     assert skipped in json.loads(metadata(Path("flows.parquet"))["fullpipe.notes"])
 
 
-def test_advice_from_a_capture_has_the_same_flows_and_notes(tmp_path: Path) -> None:
+def test_advice_matches_capture_flows_and_notes(tmp_path: Path) -> None:
     path = tmp_path / "here.pcapng"
     path.write_bytes(FOREIGN[:-1])
     (one,) = sources.read(path)
@@ -290,7 +290,7 @@ def test_advice_from_a_capture_has_the_same_flows_and_notes(tmp_path: Path) -> N
     assert captured.notes[0].startswith("the file ends within a record")
 
 
-def test_a_capture_that_was_killed_is_read_to_its_end(in_empty_folder: Path) -> None:
+def test_truncated_capture_is_read_to_end(in_empty_folder: Path) -> None:
     Path("here.pcap").write_bytes(classic(TRAFFIC) + classic(TRAFFIC)[24:60])
     done = command("flows", "here.pcap", "--out", "flows.parquet")
     assert done.returncode == 0, done.stderr
@@ -298,7 +298,7 @@ def test_a_capture_that_was_killed_is_read_to_its_end(in_empty_folder: Path) -> 
     assert "here.pcap: the file ends within a record" in done.stderr and "7 packets are read" in done.stderr
 
 
-def test_a_capture_without_tcp_says_what_it_has(tmp_path: Path) -> None:
+def test_capture_without_tcp_lists_contents(tmp_path: Path) -> None:
     arp = ETHERNET + b"\x08\x06" + b"\0" * 46
     (tmp_path / "arp.pcap").write_bytes(classic([(0, arp)] * 42))
     with pytest.raises(RecordingError, match="no TCP payload") as caught:
@@ -321,7 +321,7 @@ def test_a_capture_without_tcp_says_what_it_has(tmp_path: Path) -> None:
         (b'[{"_index": "packets-2024-01-01", "_source": {}}]', "tshark -w FILE.pcapng"),
     ],
 )
-def test_another_format_is_named_with_its_fix(content: bytes, fix: str, in_empty_folder: Path) -> None:
+def test_other_format_is_named_with_fix(content: bytes, fix: str, in_empty_folder: Path) -> None:
     Path("here").write_bytes(content)
     for done in (
         command("flows", "here", "--out", "flows.parquet"),
@@ -350,7 +350,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_file_gives_one_plain_error(name: str, tmp_path: Path) -> None:
+def test_hostile_file_gives_one_error(name: str, tmp_path: Path) -> None:
     path = tmp_path / "hostile.pcap"
     path.write_bytes(HOSTILE[name])
     with pytest.raises(RecordingError) as caught:
@@ -360,7 +360,7 @@ def test_a_hostile_file_gives_one_plain_error(name: str, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("there-is.none",), "cannot be read"),
         ((), "a capture or --synthetic"),
@@ -368,10 +368,10 @@ def test_a_hostile_file_gives_one_plain_error(name: str, tmp_path: Path) -> None
         (("some.pcap", "--flows", "3"), "--flows needs --synthetic"),
     ],
 )
-def test_a_mistake_is_a_sentence(arguments: tuple[str, ...], said: str, in_empty_folder: Path) -> None:
+def test_a_mistake_is_a_sentence(arguments: tuple[str, ...], message: str, in_empty_folder: Path) -> None:
     done = command("flows", *arguments, "--out", "flows.parquet")
     assert done.returncode == 2
-    assert said in done.stderr and done.stderr.count("\n") == 1
+    assert message in done.stderr and done.stderr.count("\n") == 1
     assert not Path("flows.parquet").exists()
 
 
@@ -388,11 +388,11 @@ def test_the_shortest_goes_first_and_preempts() -> None:
     assert srpt.schedule([flow(0, 10), flow(2, 3), flow(3, 1)]) == [[14], [6], [4]]
 
 
-def test_of_equals_the_first_to_come_goes_first() -> None:
+def test_ties_go_to_first_arrival() -> None:
     assert srpt.schedule([flow(0, 5), flow(1, 4)]) == [[5], [9]]
 
 
-def test_pauses_begin_when_the_transfer_before_has_left() -> None:
+def test_pause_starts_after_previous_transfer() -> None:
     # While the first pauses from 1 to 3, the second has the link; at 3 it has 1 left and the first wants 2.
     assert srpt.schedule([flow(0, 1, (2, 2)), flow(0.5, 3)]) == [[1, 6], [4]]
 
@@ -433,7 +433,7 @@ works = st.lists(st.tuples(st.integers(0, 50), st.integers(1, 20)), min_size=1, 
 
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(works)
-def test_it_conserves_work_and_no_other_order_has_a_smaller_mean(work: list[tuple[int, int]]) -> None:
+def test_srpt_conserves_work_with_minimal_mean(work: list[tuple[int, int]]) -> None:
     flows = [flow(float(start), float(service)) for start, service in work]
     done = [times[0] for times in srpt.schedule(flows)]
     # Whoever is served, the link is busy at the same times.

@@ -179,7 +179,7 @@ def test_an_unreadable_file_is_one_sentence(kind: str, in_empty_folder: Path) ->
         expect_one_sentence(done.exit_code, done.stdout, done.stderr, "scenario", "some.toml")
 
 
-def test_an_out_that_is_a_file_is_one_sentence(in_empty_folder: Path) -> None:
+def test_out_file_path_is_an_error(in_empty_folder: Path) -> None:
     Path("taken").write_text("", encoding="utf-8")
     done = CliRunner().invoke(cli.app, ["compare", "bbr1", *PATH, "--out", "taken"])
     expect_one_sentence(done.exit_code, done.stdout, done.stderr, "out", "taken")
@@ -188,12 +188,12 @@ def test_an_out_that_is_a_file_is_one_sentence(in_empty_folder: Path) -> None:
 @pytest.mark.parametrize(
     "arguments", [BAD_ARGUMENTS["rate in parsecs"][0], ["run", "nowhere.toml"], ["comapre"]]
 )
-def test_from_a_shell_it_is_the_same(arguments: list[str], in_empty_folder: Path) -> None:
+def test_shell_gives_same_errors(arguments: list[str], in_empty_folder: Path) -> None:
     done = command(*arguments)
     expect_one_sentence(done.returncode, done.stdout, done.stderr, "", "")
 
 
-def test_nan_as_a_number_names_its_field() -> None:
+def test_nan_names_its_field() -> None:
     import fullpipe as fp
 
     for value in (float("nan"), float("inf"), -1.0, 0):
@@ -203,12 +203,12 @@ def test_nan_as_a_number_names_its_field() -> None:
         assert str(caught.value).startswith("rate: ")
 
 
-def test_without_permission_the_kernel_world_says_what_to_do(in_empty_folder: Path) -> None:
+def test_unprivileged_kernel_world_suggests_fix(in_empty_folder: Path) -> None:
     done = powerless("compare", "reno", *PATH, *SIM, "--world", "kernel", "--repetitions", "1")
     expect_one_sentence(done.returncode, done.stdout, done.stderr, "permit", "root")
 
 
-def test_without_permission_all_still_simulates_and_says_so(in_empty_folder: Path) -> None:
+def test_unprivileged_all_worlds_still_simulates(in_empty_folder: Path) -> None:
     done = powerless("compare", "reno", *PATH, "--duration", "1 s", "--world", "all", "--out", "here")
     assert done.returncode == 0, done.stderr
     assert "The kernel world did not run" in done.stdout
@@ -252,7 +252,7 @@ DIALECTS = {
 
 
 @pytest.mark.parametrize(("head", "tail"), DIALECTS.values(), ids=DIALECTS)
-def test_a_document_is_read_by_one_reader(head: str, tail: str, in_empty_folder: Path) -> None:
+def test_cli_and_api_share_document_reader(head: str, tail: str, in_empty_folder: Path) -> None:
     import fullpipe as fp
 
     text = f'{head}duration = "300 ms"\n{PATH_TOML}[[flows]]\ncontroller = "reno"\n{tail}'
@@ -268,7 +268,7 @@ def test_a_document_is_read_by_one_reader(head: str, tail: str, in_empty_folder:
 
 
 @pytest.mark.parametrize(("head", "tail"), DIALECTS.values(), ids=DIALECTS)
-def test_a_grid_is_read_by_the_same_reader(head: str, tail: str, in_empty_folder: Path) -> None:
+def test_grid_uses_same_reader(head: str, tail: str, in_empty_folder: Path) -> None:
     cell = '[[cells]]\nname = "a"\nrate = "10 Mbit/s"\nrtt = "20 ms"\nduration = "1 s"\n'
     flow = tail or 'label = "A"\n'
     text = f'{head}{cell}[[cells.flows]]\ncontroller = "reno"\n{flow}'
@@ -278,7 +278,7 @@ def test_a_grid_is_read_by_the_same_reader(head: str, tail: str, in_empty_folder
 
 
 @pytest.mark.parametrize("file", ["/dev/zero", "pipe", "huge", "/proc/self/status"])
-def test_only_regular_files_of_a_bounded_size_are_read(file: str, in_empty_folder: Path) -> None:
+def test_only_bounded_regular_files_are_read(file: str, in_empty_folder: Path) -> None:
     os.mkfifo("pipe")
     with Path("huge").open("wb") as huge:
         huge.truncate(3 << 30)
@@ -296,7 +296,7 @@ def test_only_regular_files_of_a_bounded_size_are_read(file: str, in_empty_folde
         assert len(done.stderr.splitlines()) == 1, done.stderr
 
 
-def test_a_strangers_scenario_does_not_quote_other_files(in_empty_folder: Path) -> None:
+def test_foreign_scenario_quotes_no_other_files(in_empty_folder: Path) -> None:
     Path("secret").write_text("1\nhidden:x:0\n", encoding="utf-8")
     Path("stranger").mkdir()
     Path("stranger/link").symlink_to(Path("secret").absolute())
@@ -313,43 +313,41 @@ def test_a_strangers_scenario_does_not_quote_other_files(in_empty_folder: Path) 
             assert "hidden" not in done.stderr
 
 
-def said(*arguments: str) -> str:
+def message(*arguments: str) -> str:
     done = CliRunner().invoke(cli.app, arguments)
     assert done.exit_code == 2, done.stdout
     return done.stderr.strip()
 
 
-def test_numbers_are_refused_in_our_own_words() -> None:
+def test_invalid_numbers_give_own_messages() -> None:
     seeds = ["compare", "bbr1", *PATH, "--seeds"]
     help_of = "see `fullpipe compare --help`"
-    assert said(*seeds, "many") == (
+    assert message(*seeds, "many") == (
         f'fullpipe: --seeds "many" cannot be used; expected a whole number; {help_of}'
     )
-    below = said("deliveries", "--mean", "1mbit", "--out", "x", "--seed=-1")
+    below = message("deliveries", "--mean", "1mbit", "--out", "x", "--seed=-1")
     assert below.startswith('fullpipe: --seed "-1" cannot be used; expected a number from 0; see ')
 
 
 def test_a_suggestion_ends_with_one_mark() -> None:
-    assert said("comprae") == (
+    assert message("comprae") == (
         "fullpipe: No such command 'comprae'; did you mean 'compare'? See `fullpipe --help`"
     )
 
 
-def test_what_is_missing_to_record_is_named() -> None:
+def test_missing_recording_option_is_named() -> None:
     record = ("kernel", "record", "--cc", "cubic", "--out", "x")
-    assert said(*record, "--rate", "10mbit").startswith("fullpipe: --rtt is missing; ")
-    assert said(*record, "--rtt", "10 ms").startswith("fullpipe: --rate is missing; ")
+    assert message(*record, "--rate", "10mbit").startswith("fullpipe: --rtt is missing; ")
+    assert message(*record, "--rtt", "10 ms").startswith("fullpipe: --rate is missing; ")
 
 
-def test_a_flow_list_is_named_as_the_variable_that_names_it(
-    in_empty_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_flow_list_names_variable(in_empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FULLPIPE_FLOWS", "nosuch")
     asked = ("study", "run", "ccwg25.short", "--quick", "--out", "here")
-    assert 'FULLPIPE_FLOWS: "nosuch" cannot be used' in said(*asked)
+    assert 'FULLPIPE_FLOWS: "nosuch" cannot be used' in message(*asked)
 
 
-def test_a_number_of_runs_that_no_world_uses_is_said(in_empty_folder: Path) -> None:
+def test_unused_repetition_count_is_reported(in_empty_folder: Path) -> None:
     short = ("compare", "reno", *PATH, "--duration", "300 ms", "--seeds", "1", "--json")
     done = CliRunner().invoke(cli.app, [*short, "--repetitions", "5"])
     assert done.exit_code == 0
@@ -359,12 +357,12 @@ def test_a_number_of_runs_that_no_world_uses_is_said(in_empty_folder: Path) -> N
     assert CliRunner().invoke(cli.app, short).stderr == ""
 
 
-def test_a_folder_of_results_that_is_not_there_is_said() -> None:
+def test_missing_results_directory_is_reported() -> None:
     for verb in ("list", "claims"):
-        assert said("study", verb, "--out", "nosuch").startswith('fullpipe: --out "nosuch" cannot be used')
+        assert message("study", verb, "--out", "nosuch").startswith('fullpipe: --out "nosuch" cannot be used')
 
 
-def test_the_results_of_a_scenario_without_a_name_have_its_files(in_empty_folder: Path) -> None:
+def test_unnamed_scenario_results_use_file_name(in_empty_folder: Path) -> None:
     Path("mine.toml").write_text(f'duration = "300 ms"\ncompare = ["reno"]\n{PATH_TOML}', encoding="utf-8")
     done = CliRunner().invoke(cli.app, ["run", "mine.toml"])
     assert done.stderr.startswith("Report: out/mine-")

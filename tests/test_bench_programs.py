@@ -29,8 +29,8 @@ def bench() -> ModuleType:
 
 
 def criterion(measured: float | None, *, met: bool, says: str = "goodput") -> dict[str, Any]:
-    told = {"says": says, "measured": measured, "low": 85.0, "high": None, "unit": "%", "met": met}
-    return {**told, "values": [measured, 99.0, None]}
+    reported = {"says": says, "measured": measured, "low": 85.0, "high": None, "unit": "%", "met": met}
+    return {**reported, "values": [measured, 99.0, None]}
 
 
 def keep(
@@ -38,16 +38,16 @@ def keep(
 ) -> None:
     """A result as the script keeps it, or as it did when it kept no `measured_with`."""
     folder.mkdir()
-    told = {"cases": cases, "program": {"load_a_core": load}}
-    (folder / "conformity.json").write_text(json.dumps(told), encoding="utf-8")
+    reported = {"cases": cases, "program": {"load_a_core": load}}
+    (folder / "conformance.json").write_text(json.dumps(reported), encoding="utf-8")
     if measured_with is not None:
         (folder / "machine.json").write_text(json.dumps({"measured_with": measured_with}), encoding="utf-8")
     (folder / "version.txt").write_text("iperf 3.12\n", encoding="utf-8")
 
 
 def passes() -> list[dict[str, Any]]:
-    told = {"source": "", "verdict": "pass", "reason": "", "criteria": []}
-    return [{**told, "name": case.name} for case in registry.every()]
+    reported = {"source": "", "verdict": "pass", "reason": "", "criteria": []}
+    return [{**reported, "name": case.name} for case in registry.every()]
 
 
 def table(bench: ModuleType, shown: list[Any], folder: Path, *, made_here: bool = False) -> str:
@@ -63,7 +63,7 @@ def table(bench: ModuleType, shown: list[Any], folder: Path, *, made_here: bool 
     return text
 
 
-def test_the_table_has_each_case_and_says_what_failed_and_why(bench: ModuleType, tmp_path: Path) -> None:
+def test_table_lists_cases_and_failure_reasons(bench: ModuleType, tmp_path: Path) -> None:
     shown = bench.programs(tmp_path)[:1]
     plain = {"verdict": "pass", "reason": "", "criteria": [criterion(94.2, met=True)]}
     cases = [{**plain, "name": case.name, "source": case.source} for case in registry.every()]
@@ -91,7 +91,7 @@ def test_the_table_has_each_case_and_says_what_failed_and_why(bench: ModuleType,
     assert f"* iperf3-cubic, `{registry.every()[2].name}`: not judged: the client ended with code 3." in text
 
 
-def test_commands_name_no_folder_of_the_machine(bench: ModuleType, tmp_path: Path) -> None:
+def test_commands_contain_no_local_directory(bench: ModuleType, tmp_path: Path) -> None:
     shown = [one for one in bench.programs(tmp_path) if one.name.startswith(("ngtcp2", "quic"))]
     cases = [
         {"name": case.name, "source": "", "verdict": "not applicable", "reason": "", "criteria": []}
@@ -105,13 +105,13 @@ def test_commands_name_no_folder_of_the_machine(bench: ModuleType, tmp_path: Pat
 
 
 def test_bounds_are_in_words(bench: ModuleType) -> None:
-    told = {"low": 1.0, "high": 2.0, "unit": "s"}
-    assert bench.bounds(told) == "1 to 2 s"
-    assert bench.bounds({**told, "low": None}) == "at most 2 s"
-    assert bench.bounds({**told, "high": None, "unit": ""}) == "at least 1"
+    reported = {"low": 1.0, "high": 2.0, "unit": "s"}
+    assert bench.bounds(reported) == "1 to 2 s"
+    assert bench.bounds({**reported, "low": None}) == "at most 2 s"
+    assert bench.bounds({**reported, "high": None, "unit": ""}) == "at least 1"
 
 
-def test_the_table_says_where_each_result_was_measured(bench: ModuleType, tmp_path: Path) -> None:
+def test_table_reports_measurement_origin(bench: ModuleType, tmp_path: Path) -> None:
     shown = bench.programs(tmp_path)[:3]
     for one, where in zip(
         shown, ("Fullpipe 0.0.9 on Linux 5", "Fullpipe 0.0.9 on Linux 5", None), strict=True
@@ -131,15 +131,15 @@ def test_the_table_says_where_each_result_was_measured(bench: ModuleType, tmp_pa
 @pytest.mark.parametrize(
     ("file", "text", "reason"),
     [
-        ("conformity.json", "{", "cannot be read (JSONDecodeError"),
-        ("conformity.json", "[]", "cannot be read (TypeError"),
-        ("conformity.json", '{"cases": [{}]}', "cannot be read (KeyError('name'))"),
-        ("conformity.json", '{"cases": [], "program": 1}', "cannot be read (AttributeError"),
-        ("conformity.json", '{"cases": []}', "has no case outside.clean-goodput, outside.start"),
+        ("conformance.json", "{", "cannot be read (JSONDecodeError"),
+        ("conformance.json", "[]", "cannot be read (TypeError"),
+        ("conformance.json", '{"cases": [{}]}', "cannot be read (KeyError('name'))"),
+        ("conformance.json", '{"cases": [], "program": 1}', "cannot be read (AttributeError"),
+        ("conformance.json", '{"cases": []}', "has no case outside.clean-goodput, outside.start"),
         ("machine.json", "{}", "cannot be read (KeyError('measured_with'))"),
     ],
 )
-def test_a_kept_result_that_cannot_be_used_is_a_sentence(
+def test_unusable_saved_result_is_an_error(
     bench: ModuleType, tmp_path: Path, file: str, text: str, reason: str
 ) -> None:
     keep(tmp_path / "one", passes(), measured_with="Fullpipe 0.0.9 on Linux 5")
@@ -147,9 +147,9 @@ def test_a_kept_result_that_cannot_be_used_is_a_sentence(
     (tmp_path / "one" / file).write_text(text, encoding="utf-8")
     with pytest.raises(SystemExit) as caught:
         bench.read(tmp_path / "one")
-    said = str(caught.value)
-    assert said.startswith(f"{tmp_path / 'one'}: ") and reason in said
-    assert said.endswith(f"; remove {tmp_path / 'one'} to measure the program again")
+    message = str(caught.value)
+    assert message.startswith(f"{tmp_path / 'one'}: ") and reason in message
+    assert message.endswith(f"; remove {tmp_path / 'one'} to measure the program again")
 
 
 class Judged:
@@ -161,7 +161,7 @@ class Judged:
         self.interrupted = interrupted
 
     def write(self, folder: Path) -> None:
-        (folder / "conformity.json").write_text(json.dumps({"cases": passes()}), encoding="utf-8")
+        (folder / "conformance.json").write_text(json.dumps({"cases": passes()}), encoding="utf-8")
         if self.interrupted:
             raise KeyboardInterrupt
 
@@ -176,13 +176,13 @@ def test_what_was_interrupted_is_measured_again(
     monkeypatch.setattr(sys, "argv", arguments)
     with pytest.raises(KeyboardInterrupt):
         bench.main()
-    assert (tmp_path / "iperf3-cubic" / "conformity.json").is_file()
+    assert (tmp_path / "iperf3-cubic" / "conformance.json").is_file()
     for _ in range(2):
         bench.main()
         assert f"Measured with {bench.here()}.\n" in capsys.readouterr().out
     assert judged == []
     # What somebody removed a part of is no result either.
-    (tmp_path / "iperf3-cubic" / "conformity.json").unlink()
+    (tmp_path / "iperf3-cubic" / "conformance.json").unlink()
     judged.append(Judged(interrupted=True))
     with pytest.raises(KeyboardInterrupt):
         bench.main()

@@ -27,11 +27,11 @@ def router() -> ModuleType:
 
 
 def cell(router: ModuleType, *runs: object) -> str:
-    said = router.options().parse_args(["--repetitions", str(len(runs))])
-    return str(router.shown(router.line(said, ("250 KB", 1, "bbr1", "sim"), runs)))
+    message = router.options().parse_args(["--repetitions", str(len(runs))])
+    return str(router.shown(router.line(message, ("250 KB", 1, "bbr1", "sim"), runs)))
 
 
-def test_only_trusted_runs_count_and_the_table_says_how_many(router: ModuleType) -> None:
+def test_table_counts_only_trusted_runs(router: ModuleType) -> None:
     good, odd = router.Measured(0.016), router.Measured(0.5, ["late"])
     assert cell(router, good) == "1.60 % (n = 1)"
     assert cell(router, good, odd, router.Measured(0.01), None) == "1.30 % (1.00..1.60, n = 2)"
@@ -40,7 +40,7 @@ def test_only_trusted_runs_count_and_the_table_says_how_many(router: ModuleType)
     assert cell(router, router.Measured(0.0)) == "0.00 % (n = 1)"
 
 
-def test_a_run_that_cannot_be_trusted_is_repeated(router: ModuleType) -> None:
+def test_untrusted_run_is_repeated(router: ModuleType) -> None:
     good, odd = router.Measured(0.1), router.Measured(0.2, ["late"])
     for runs, attempts, expected, left in (
         ([good, odd], 3, good, 1),
@@ -61,7 +61,7 @@ fullpipe: down (to the command): 50 packets, 50 delivered, 0 dropped by the queu
 LATE = "1 % of packets left more than 2 ms late (limit 1 ms)"
 
 
-def test_a_shell_says_after_its_counts_why_a_run_cannot_be_trusted(router: ModuleType) -> None:
+def test_shell_output_yields_counts_and_doubts(router: ModuleType) -> None:
     report = json.dumps({"end": {"sum_sent": {"bytes": 1448 * 90, "retransmits": 10}}})
     assert router.read(report, SHELL) == router.Measured(0.1, [])
     assert router.read(report, f"{SHELL}fullpipe: {LATE}\n") == router.Measured(0.1, [LATE])
@@ -71,11 +71,13 @@ def test_a_shell_says_after_its_counts_why_a_run_cannot_be_trusted(router: Modul
         assert router.read(damaged, SHELL) is None
 
 
-def test_the_table_gives_the_command_that_makes_it(router: ModuleType, tmp_path: Path) -> None:
+def test_table_shows_reproducing_command(router: ModuleType, tmp_path: Path) -> None:
     given = ["--seconds", "4", "--repetitions", "1", "--rate", "1 Gbit/s", "--record"]
-    said = router.options().parse_args(given)
+    message = router.options().parse_args(given)
     made = [
-        router.line(said, (*row, way), [router.Measured(0.1)]) for row in router.ROWS for way in router.WAYS
+        router.line(message, (*row, way), [router.Measured(0.1)])
+        for row in router.ROWS
+        for way in router.WAYS
     ]
     text = router.table(made)
     assert "`python bench/router.py --rate '1 Gbit/s' --seconds 4 --repetitions 1 --record`:" in text

@@ -22,7 +22,7 @@ def loaded() -> ModuleType:
 check = loaded()
 
 
-def said(body: str) -> set[str]:
+def message(body: str) -> set[str]:
     """What is said of a function with this body."""
     code = f"define noundef i64 @f(i64 noundef %a, ptr %p) unnamed_addr #0 {{\nstart:\n{body}\n}}\n"
     found: dict[str, set[str]] = check.complaints(code)
@@ -46,7 +46,7 @@ def said(body: str) -> set[str]:
     ],
 )
 def test_what_bpf_has_is_no_complaint(body: str) -> None:
-    assert said(body) == set()
+    assert message(body) == set()
 
 
 @pytest.mark.parametrize(
@@ -83,9 +83,9 @@ def test_what_bpf_has_is_no_complaint(body: str) -> None:
         ),
     ],
 )
-def test_what_bpf_does_not_have_is_found(body: str, expected: str) -> None:
-    assert said(body) == {expected}
+def test_unsupported_bpf_feature_is_detected(body: str, expected: str) -> None:
+    assert message(body) == {expected}
 
 
-def test_code_without_a_function_is_a_complaint() -> None:
+def test_code_without_function_is_an_error() -> None:
     assert check.complaints("") == {"": {"there is no function"}}

@@ -22,7 +22,7 @@ def rates_mbps(trace: list[int], window_ms: int) -> list[float]:
 
 @pytest.mark.parametrize(("mean", "mbps"), [("1 Mbit/s", 1), ("10mbit", 10), ("50 Mbit/s", 50)])
 @pytest.mark.parametrize("seed", range(5))
-def test_the_mean_is_what_was_asked_for_and_times_do_not_decrease(mean: str, mbps: float, seed: int) -> None:
+def test_trace_has_requested_mean_and_order(mean: str, mbps: float, seed: int) -> None:
     trace = cellular.generate(mean=mean, duration="20 s", seed=seed)
     assert trace == sorted(trace)
     assert trace[0] >= 1
@@ -30,7 +30,7 @@ def test_the_mean_is_what_was_asked_for_and_times_do_not_decrease(mean: str, mbp
     assert len(trace) * cellular.OPPORTUNITY_BITS / 20 / 1e6 == pytest.approx(mbps, rel=0.01)
 
 
-def test_the_same_seed_repeats_and_another_does_not() -> None:
+def test_equal_seeds_repeat_others_differ() -> None:
     def one(seed: int) -> list[int]:
         return cellular.generate(mean="5 Mbit/s", duration="10 s", seed=seed)
 
@@ -38,7 +38,7 @@ def test_the_same_seed_repeats_and_another_does_not() -> None:
     assert one(1) != one(2)
 
 
-def test_rates_wander_within_seconds_and_outages_last() -> None:
+def test_rates_vary_and_outages_persist() -> None:
     spreads, silent = [], 0
     for seed in range(20):
         trace = cellular.generate(mean="12 Mbit/s", duration="60 s", seed=seed)
@@ -52,7 +52,7 @@ def test_rates_wander_within_seconds_and_outages_last() -> None:
     assert 200 < silent < 1200
 
 
-def test_neighbouring_tenths_are_alike_and_distant_ones_are_not() -> None:
+def test_nearby_rates_correlate_distant_do_not() -> None:
     near, far = [], []
     for seed in range(20):
         rates = rates_mbps(cellular.generate(mean="50 Mbit/s", duration="60 s", seed=seed), 100)
@@ -99,7 +99,7 @@ def test_a_mistake_names_its_field(mean: str, duration: str, named: str) -> None
     ("mbit", "seconds"),
     [(2, 60), (6, 30), (12, 15)],
 )
-def test_shipped_traces_are_those_of_the_generator(mbit: int, seconds: int) -> None:
+def test_shipped_traces_match_generator(mbit: int, seconds: int) -> None:
     shipped = (SCENARIOS / "deliveries" / f"lte-like-{mbit}mbit.deliveries").read_text(encoding="ascii")
     made = cellular.generate(mean=f"{mbit} Mbit/s", duration=f"{seconds} s", seed=1)
     assert shipped == cellular.text(made)

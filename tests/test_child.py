@@ -43,7 +43,7 @@ def test_killed_parent_leaves_no_child(script: str, more: list[str]) -> None:
     parent.communicate(timeout=60)
 
 
-def test_program_named_for_quic_ends_with_a_killed_parent(tmp_path: Path) -> None:
+def test_quic_program_ends_with_killed_parent(tmp_path: Path) -> None:
     program = tmp_path / "fullpipe-quic"
     program.write_text(f"#!/bin/sh\n{DEAF}\n", encoding="utf-8")
     program.chmod(0o755)
@@ -76,14 +76,14 @@ quic_program.about()
 
 def test_ended_child_is_not_killed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     noted: list[tuple[str, int]] = []
-    monkeypatch.setattr(child._guardian, "note", lambda *said: noted.append(said))
+    monkeypatch.setattr(child._guardian, "note", lambda *message: noted.append(message))
     one = child.start(["true"])
     child.end(one)
     assert noted == [("+", one.pid), ("-", one.pid)]
 
 
 @pytest.mark.parametrize("then", ["stays", "leaves"])
-def test_interrupt_while_a_child_starts_leaves_none(then: str) -> None:
+def test_interrupt_during_start_leaves_no_child(then: str) -> None:
     # The child runs, and the call that starts it has not returned. Its output ends when it has ended.
     code = """
 import os, signal, subprocess, sys, threading

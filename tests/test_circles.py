@@ -262,9 +262,9 @@ class Crate:
             for name, path in source.uses:
                 target = self.definition(module, path)
                 # Paths that begin with an imported module say what of it is used; macros need not.
-                is_said = target is not None and target[1] and name in begins
+                is_named = target is not None and target[1] and name in begins
                 is_handed_on = name in source.public - source.words
-                if target is not None and not is_said and not is_handed_on:
+                if target is not None and not is_named and not is_handed_on:
                     found.add(target)
             for path in source.macros:
                 if target := self.definition(module, path):

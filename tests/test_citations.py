@@ -125,7 +125,7 @@ def edit(root: Path, old: str, new: str) -> list[str]:
     return complaints(root)
 
 
-def test_every_requirement_of_the_draft_is_cited_in_code_and_in_a_test() -> None:
+def test_every_requirement_has_code_and_test() -> None:
     result = subprocess.run([sys.executable, SCRIPT, "check"], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
     assert "all cited or excepted" in result.stdout
@@ -135,7 +135,7 @@ def test_every_folder_that_is_searched_exists() -> None:
     assert [folder for folder in citations.SOURCES if not (ROOT / folder).is_dir()] == []
 
 
-def test_the_table_has_hashes_and_no_text_of_the_draft() -> None:
+def test_table_contains_only_hashes() -> None:
     for line in citations.TABLE.read_text().splitlines()[1:]:
         name, kind, digits = line.split(",")
         assert citations.parse_id(name) and kind.replace(" ", "").isalpha() and len(digits) == 12
@@ -181,14 +181,14 @@ def test_a_cited_requirement_is_no_complaint(checkout: Path, monkeypatch: pytest
         ("1.1: Get. A", "1.1: Get, Add. A", "1.1: Add: cited more than once"),
     ],
 )
-def test_what_is_not_cited_unknown_or_cited_twice_is_a_complaint(
+def test_missing_unknown_duplicate_citations_are_errors(
     checkout: Path, old: str, new: str, expected: str
 ) -> None:
     found = edit(checkout, old, new)
     assert any(line.startswith(expected) for line in found), found
 
 
-def test_an_exception_must_be_of_a_requirement_that_is_not_cited(checkout: Path) -> None:
+def test_exception_requires_uncited_requirement(checkout: Path) -> None:
     citations.EXCEPTIONS.write_text(
         OTHERS
         + '[[exception]]\nids = ["1.1: Get", "1.1: Set"]\nside = "test"\nreason = "Because it is so."\n'
@@ -211,7 +211,7 @@ def test_an_exception_must_be_of_a_requirement_that_is_not_cited(checkout: Path)
         ("It may rest", "It may sleep", ["changed: 1.1"]),
     ],
 )
-def test_a_draft_that_moved_is_compared_with_the_table(
+def test_changed_draft_is_compared_with_table(
     checkout: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -247,7 +247,7 @@ def test_a_draft_that_moved_is_compared_with_the_table(
         ("id,kind,hash\n" + 2 * "1.1: Add,function,0123456789ab\n", ":3: 1.1: Add is there twice"),
     ],
 )
-def test_a_malformed_table_is_an_error_that_names_the_line(
+def test_malformed_table_error_names_line(
     checkout: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -295,7 +295,7 @@ def test_malformed_exceptions_are_an_error(
         (b"--- middle\n# A\nIt MUST be.\n", "no pseudocode found"),
     ],
 )
-def test_a_draft_that_is_missing_or_none_is_an_error_and_the_table_stays(
+def test_invalid_draft_error_keeps_table(
     checkout: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],

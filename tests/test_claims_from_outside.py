@@ -47,7 +47,7 @@ def command(*arguments: str) -> tuple[int, str]:
 
 
 @pytest.mark.usefixtures("paper")
-def test_a_claim_from_outside_runs_as_ours_do() -> None:
+def test_external_claim_runs_like_builtin() -> None:
     fullpipe_studies.register("my_paper")
     code, printed = command("study", "run", "my_paper.fills", "--quick", "--out", "here")
     assert code == 0, printed
@@ -77,7 +77,7 @@ class Mirror(World):
 
 
 @pytest.mark.usefixtures("paper")
-def test_a_claim_runs_in_a_world_that_it_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_claim_runs_in_unknown_world(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_registered", {"mirror": Mirror()})
     monkeypatch.setattr(registry, "load_installed", dict)
     fullpipe_studies.register("my_paper")
@@ -106,7 +106,7 @@ def test_an_own_claim_runs_there_too(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("paper")
-def test_what_is_no_paper_is_an_error_at_once(paper: Path) -> None:
+def test_invalid_paper_fails_immediately(paper: Path) -> None:
     with pytest.raises(ModuleNotFoundError):
         fullpipe_studies.register("nothing_of_that_name")
     with pytest.raises(fp.ScenarioError, match="a name that no other paper has"):
@@ -117,7 +117,7 @@ def test_what_is_no_paper_is_an_error_at_once(paper: Path) -> None:
 
 
 @pytest.mark.usefixtures("paper")
-def test_a_claim_without_a_judge_is_an_error_at_once(paper: Path) -> None:
+def test_claim_without_judge_is_an_error(paper: Path) -> None:
     file = paper / "my_paper/fills.py"
     file.write_text(file.read_text(encoding="utf-8").replace("def judge", "def _judge"), encoding="utf-8")
     with pytest.raises(ValueError, match="lacks the function judge"):
@@ -125,7 +125,7 @@ def test_a_claim_without_a_judge_is_an_error_at_once(paper: Path) -> None:
 
 
 @pytest.mark.usefixtures("paper")
-def test_a_paper_is_found_by_its_entry_point(monkeypatch: pytest.MonkeyPatch, paper: Path) -> None:
+def test_entry_point_registers_paper(monkeypatch: pytest.MonkeyPatch, paper: Path) -> None:
     monkeypatch.undo()
     monkeypatch.syspath_prepend(paper)
     monkeypatch.chdir(paper)

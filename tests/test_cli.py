@@ -26,10 +26,10 @@ from fullpipe.text import minutes
 TINY = (*PATH, "--duration", "1 s", "--seeds", "2")
 
 
-def test_the_table_says_how_many_seeds_and_where_the_report_is(in_empty_folder: Path) -> None:
+def test_table_reports_seeds_and_report_path(in_empty_folder: Path) -> None:
     done = command("compare", "bbr1", "cubic", *TINY, "--out", "here")
     assert done.returncode == 0, done.stderr
-    for said in (
+    for message in (
         "bbr1",
         "cubic",
         "Goodput",
@@ -39,7 +39,7 @@ def test_the_table_says_how_many_seeds_and_where_the_report_is(in_empty_folder: 
         "95 % confidence",
         "2 seeds",
     ):
-        assert said in done.stdout
+        assert message in done.stdout
     assert "\x1b" not in done.stdout + done.stderr
     assert "here/report.html" in done.stderr
     assert {path.name for path in Path("here").iterdir()} == {
@@ -56,7 +56,7 @@ def test_the_table_says_how_many_seeds_and_where_the_report_is(in_empty_folder: 
 
 
 @pytest.mark.parametrize("verb", ["compare", "run"])
-def test_progress_is_shown_on_a_terminal_only(verb: str, in_empty_folder: Path) -> None:
+def test_progress_appears_only_on_terminal(verb: str, in_empty_folder: Path) -> None:
     Path("one.toml").write_text(
         'compare = ["bbr1"]\nduration = "1 s"\n[path]\nrate = "5 Mbit/s"\nrtt = "40 ms"\n',
         encoding="utf-8",
@@ -70,13 +70,13 @@ def test_progress_is_shown_on_a_terminal_only(verb: str, in_empty_folder: Path) 
     assert "bbr1" in stdout
 
 
-def test_without_out_the_report_goes_under_out(in_empty_folder: Path) -> None:
+def test_report_defaults_to_out_directory(in_empty_folder: Path) -> None:
     done = command("compare", "reno", *TINY)
     assert done.returncode == 0, done.stderr
     assert len(list(Path("out").glob("compare-reno-*/report.html"))) == 1
 
 
-def test_json_has_the_promised_shape_and_stdout_nothing_else(in_empty_folder: Path) -> None:
+def test_json_output_is_exclusive_and_complete(in_empty_folder: Path) -> None:
     done = command("compare", "bbr1", "cubic", *TINY, "--json")
     assert done.returncode == 0, done.stderr
     printed = json.loads(done.stdout)
@@ -94,7 +94,7 @@ def test_json_has_the_promised_shape_and_stdout_nothing_else(in_empty_folder: Pa
     assert not list(in_empty_folder.iterdir()), "with --json nothing is written unless asked for"
 
 
-def test_one_seed_is_said_to_give_no_interval(in_empty_folder: Path) -> None:
+def test_one_seed_reports_no_interval(in_empty_folder: Path) -> None:
     done = command("compare", "reno", *PATH, "--duration", "1 s", "--seeds", "1", "--out", "here")
     assert "no confidence interval" in done.stdout
     assert "±" not in done.stdout
@@ -108,12 +108,12 @@ def test_run_prints_flows_and_queues(in_empty_folder: Path) -> None:
     )
     done = command("run", "two.toml", "--seed", "3", "--out", "here")
     assert done.returncode == 0, done.stderr
-    for said in ("bbr1", "cubic", "Share", "Queue", "bottleneck"):
-        assert said in done.stdout
+    for message in ("bbr1", "cubic", "Share", "Queue", "bottleneck"):
+        assert message in done.stdout
     assert Path("here/report.html").exists()
 
 
-def test_run_takes_several_seeds_and_prints_json(in_empty_folder: Path) -> None:
+def test_run_accepts_seeds_and_prints_json(in_empty_folder: Path) -> None:
     Path("s.toml").write_text(
         'duration = "1 s"\nseed = 5\ncompare = ["reno"]\n'
         '[path]\nrate = "10 Mbit/s"\nrtt = "20 ms"\nloss = "1 %"\n',
@@ -138,7 +138,7 @@ def test_what_only_prints(name: str) -> None:
 
 
 @pytest.mark.parametrize("words", [["compare"], ["run"], ["agree"], ["study", "run"]], ids=" ".join)
-def test_no_help_names_one_world_where_any_is_meant(words: list[str]) -> None:
+def test_general_help_names_no_single_world(words: list[str]) -> None:
     printed = " ".join(CliRunner().invoke(cli.app, [*words, "--help"]).stdout.replace("│", " ").split())
     assert "Attempts per run until one is trustworthy." in printed
     assert "kernel run" not in printed and "to simulate" not in printed
@@ -151,7 +151,7 @@ def test_controllers_and_doctor_as_json() -> None:
     assert json.loads(runner.invoke(cli.app, ["schema"]).stdout)["type"] == "object"
 
 
-def test_an_interrupt_ends_with_130_and_no_traceback(in_empty_folder: Path) -> None:
+def test_interrupt_exits_130_without_traceback(in_empty_folder: Path) -> None:
     running = subprocess.Popen(
         [
             sys.executable,
@@ -242,7 +242,7 @@ main()
     [(_STARTING,), (_SWALLOWED, "error"), (_SWALLOWED, "callback")],
     ids=["import", "error", "callback"],
 )
-def test_an_interrupt_that_a_library_would_lose(program: tuple[str, ...]) -> None:
+def test_interrupt_lost_by_library_is_handled(program: tuple[str, ...]) -> None:
     done = subprocess.run([sys.executable, "-c", *program], capture_output=True, text=True, timeout=600)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "fullpipe: interrupted\n")
 
@@ -303,14 +303,12 @@ os._exit(0)
 """
 
 
-def test_reading_a_parquet_file_heeds_an_interrupt() -> None:
+def test_parquet_reading_is_interruptible() -> None:
     done = subprocess.run([sys.executable, "-c", _PARQUET], capture_output=True, text=True, timeout=600)
     assert done.stdout == "interrupted\n", done.stderr
 
 
-def test_a_command_says_beforehand_how_long_it_takes(
-    in_empty_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_command_announces_expected_duration(in_empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("one.toml").write_text(
         'duration = "1 s"\npath = { rate = "5 Mbit/s", rtt = "40 ms" }\nflows = [{ controller = "reno" }]\n',
         encoding="utf-8",
@@ -381,7 +379,7 @@ def _until(happened: "object", within_s: float = 30) -> None:
         time.sleep(0.02)
 
 
-def test_a_defect_has_an_exit_code_of_its_own() -> None:
+def test_internal_error_has_own_exit_code() -> None:
     """Python's own, 1, means that results differ."""
     script = (
         "import sys, types\n"
@@ -395,13 +393,13 @@ def test_a_defect_has_an_exit_code_of_its_own() -> None:
     assert done.returncode == 70 and "ZeroDivisionError" in done.stderr
 
 
-def test_an_absurd_width_of_the_terminal_does_not_hang() -> None:
+def test_absurd_terminal_width_does_not_hang() -> None:
     done = command("--help", COLUMNS="99999999")
     assert done.returncode == 0 and "compare" in done.stdout
 
 
 @pytest.mark.parametrize("words", [["study"], ["study", "run", "queue16.fig4", "--quick"]], ids=" ".join)
-def test_a_command_that_is_not_installed_says_how_to_install_it(words: list[str], tmp_path: Path) -> None:
+def test_missing_command_suggests_installation(words: list[str], tmp_path: Path) -> None:
     """As where only the core is: no installed package offers any command."""
     without = (
         "from importlib import metadata\n"

@@ -27,30 +27,30 @@ EXAMPLES = range(1, 23)
 
 
 @pytest.fixture(scope="module")
-def bbr3() -> fp.Conformity:
+def bbr3() -> fp.ConformanceReport:
     return fp.conform("bbr3")
 
 
 @pytest.fixture(scope="module")
-def bbr1() -> fp.Conformity:
+def bbr1() -> fp.ConformanceReport:
     return fp.conform("bbr1")
 
 
 @pytest.fixture(scope="module")
-def cubic() -> fp.Conformity:
+def cubic() -> fp.ConformanceReport:
     return fp.conform("cubic")
 
 
 @pytest.fixture(scope="module")
-def reno() -> fp.Conformity:
+def reno() -> fp.ConformanceReport:
     return fp.conform("reno")
 
 
-def verdicts(of: fp.Conformity) -> dict[str, str]:
+def verdicts(of: fp.ConformanceReport) -> dict[str, str]:
     return {one.case.name: one.verdict for one in of.results}
 
 
-def unexpected(of: fp.Conformity) -> list[str]:
+def unexpected(of: fp.ConformanceReport) -> list[str]:
     """Cases that fail and should not, and the other way round."""
     name = of.controller
     return [
@@ -60,19 +60,19 @@ def unexpected(of: fp.Conformity) -> list[str]:
     ]
 
 
-def test_bbr3_passes_every_case(bbr3: fp.Conformity) -> None:
+def test_bbr3_passes_every_case(bbr3: fp.ConformanceReport) -> None:
     assert set(verdicts(bbr3).values()) == {PASS}, bbr3.failures
     assert bbr3.passed and bbr3.failures == []
 
 
-def test_bbr1_fails_where_the_draft_says_so_and_nowhere_else(bbr1: fp.Conformity) -> None:
+def test_bbr1_fails_exactly_where_documented(bbr1: fp.ConformanceReport) -> None:
     assert unexpected(bbr1) == []
     assert not bbr1.passed
     assert len(bbr1.failures) >= 15
 
 
-def test_loss_based_controllers_have_no_phases_and_fail_by_design(
-    cubic: fp.Conformity, reno: fp.Conformity
+def test_loss_based_controllers_fail_by_design(
+    cubic: fp.ConformanceReport, reno: fp.ConformanceReport
 ) -> None:
     for found in (cubic, reno):
         assert unexpected(found) == []
@@ -83,13 +83,13 @@ def test_loss_based_controllers_have_no_phases_and_fail_by_design(
 
 
 @pytest.mark.parametrize("controller", ["bbr3:profile=linux", "bbr3:profile=linux,ecn=1"])
-def test_a_profile_that_differs_on_purpose_is_not_judged_there(controller: str) -> None:
+def test_deliberate_profile_difference_is_not_judged(controller: str) -> None:
     found = fp.conform(controller, ["drain-time", "startup-plateau"])
     assert verdicts(found) == {"startup-plateau": PASS, "drain-time": NOT_APPLICABLE}
     assert found.results[1].reason == "Google's kernel drains until the queue is gone"
 
 
-def test_googles_kernel_passes_every_case_where_it_does_not_differ() -> None:
+def test_google_kernel_passes_undiffering_cases() -> None:
     page = (
         (ROOT / "docs" / "how-to" / "conform.md")
         .read_text(encoding="utf-8")
@@ -105,7 +105,7 @@ def test_googles_kernel_passes_every_case_where_it_does_not_differ() -> None:
     assert set(re.findall(r"^\| `([a-z0-9-]+)` \|", page, re.MULTILINE)) == marked
 
 
-def as_changed(controller: str, name: str, **changes: object) -> fp.Conformity:
+def as_changed(controller: str, name: str, **changes: object) -> fp.ConformanceReport:
     """How a controller fares in a case of which something is changed."""
     (case,) = [case for case in registry.every() if case.name == name]
     registry._registered["changed"] = replace(case, name="changed", **changes)  # type: ignore[arg-type]
@@ -121,18 +121,18 @@ def test_whoever_differs_would_fail() -> None:
             assert as_changed(name, case.name, differs={}).failures == ["changed"], case.name
 
 
-def test_a_kernel_that_drains_more_cruises_behind_acks_for_64_segments() -> None:
+def test_deeper_drain_cruises_with_stretched_acks() -> None:
     drains = "bbr3:profile=linux,probe_down_gain=0.85"
     assert as_changed(drains, "stretched-acks-64", differs={}).passed
 
 
 @pytest.mark.parametrize("controller", ["bbr3", "bbr3:profile=linux"])
-def test_when_probe_rtt_comes_decides_no_verdict(controller: str) -> None:
+def test_probe_rtt_timing_decides_no_verdict(controller: str) -> None:
     # Seeds with which ProbeRTT comes in the second or third probe, of either profile.
     assert as_changed(controller, "up-loss", seeds=(1, 12, 13, 14, 16, 18, 20)).passed
 
 
-def test_whoever_fails_by_design_is_a_controller_and_the_reason_names_a_section() -> None:
+def test_expected_failures_name_controller_and_section() -> None:
     known = {one["name"] for one in fp.controllers()}
     for case in registry.every():
         assert set(case.failed_by) <= known, case.name
@@ -140,12 +140,12 @@ def test_whoever_fails_by_design_is_a_controller_and_the_reason_names_a_section(
             assert re.match(r"\d(\.\d+)*: ", why), why
 
 
-def test_every_example_of_the_draft_has_a_case() -> None:
+def test_every_draft_example_has_case() -> None:
     sources = " ".join(case.source for case in registry.every())
     assert [number for number in EXAMPLES if not re.search(rf"\bA\.{number}\b", sources)] == []
 
 
-def test_every_number_has_a_source_and_every_name_is_plain() -> None:
+def test_every_criterion_has_source() -> None:
     names = [case.name for case in registry.every()]
     assert len(set(names)) == len(names)
     for case in registry.every():
@@ -158,8 +158,11 @@ def test_every_number_has_a_source_and_every_name_is_plain() -> None:
 MARKS = {PASS: "pass", FAIL: "**fail**", NOT_APPLICABLE: "–"}
 
 
-def test_the_page_says_what_each_case_is_and_who_passes_it(
-    bbr3: fp.Conformity, bbr1: fp.Conformity, cubic: fp.Conformity, reno: fp.Conformity
+def test_page_describes_cases_and_results(
+    bbr3: fp.ConformanceReport,
+    bbr1: fp.ConformanceReport,
+    cubic: fp.ConformanceReport,
+    reno: fp.ConformanceReport,
 ) -> None:
     page = (ROOT / "docs" / "how-to" / "conform.md").read_text(encoding="utf-8")
     for number, case in enumerate(registry.every()):
@@ -179,7 +182,7 @@ def test_the_page_says_what_each_case_is_and_who_passes_it(
         assert f"| {of.controller} | {count[PASS]} of {applicable} | {count[NOT_APPLICABLE]} |\n" in page
 
 
-def test_a_parameter_that_contradicts_the_draft_is_noticed() -> None:
+def test_parameter_contradicting_draft_fails() -> None:
     for controller, case in (
         ("bbr3:headroom=0.5", "cruise-headroom"),
         ("bbr3:probe_rtt_interval_s=8", "probe-rtt"),
@@ -193,7 +196,7 @@ def test_a_parameter_that_contradicts_the_draft_is_noticed() -> None:
         assert fp.conform("bbr3", [case]).passed
 
 
-def test_the_same_controller_gives_the_same_values(bbr3: fp.Conformity) -> None:
+def test_same_controller_repeats_values(bbr3: fp.ConformanceReport) -> None:
     again = fp.conform("bbr3", ["up-loss", "random-loss"])
     before = {one.case.name: one.checks for one in bbr3.results}
     assert all(before[one.case.name] == one.checks for one in again.results)
@@ -212,7 +215,7 @@ class Phased(fp.Controller):
         self.phase = "startup" if delivered < 100 else "drain" if delivered < 400 else "probe_bw_down"
 
 
-def test_a_quantity_that_a_controller_does_not_show_is_not_measured() -> None:
+def test_hidden_quantity_is_not_measured() -> None:
     (found,) = fp.conform(Phased, ["drain-inflight"]).results
     gain, _, following = found.checks
     assert (found.verdict, found.reason) == (FAIL, "")
@@ -228,14 +231,14 @@ def played(case: Case) -> Result:
     return one
 
 
-def test_a_reason_names_the_seed_of_its_run() -> None:
+def test_failure_reason_names_seed() -> None:
     def play(lab: Lab) -> Measured:
         if lab.seed == 2:
             raise NotReachedError("a probe")
         return {"x": None}
 
-    told = {"title": "t", "source": "s", "about": "a"}
-    case = Case(name="of-seeds", criteria=(Criterion("x", "x", low=2),), play=play, seeds=(1, 2), **told)
+    reported = {"title": "t", "source": "s", "about": "a"}
+    case = Case(name="of-seeds", criteria=(Criterion("x", "x", low=2),), play=play, seeds=(1, 2), **reported)
     one = played(case)
     assert one.checks[0].seed == 1 and "a probe" in one.reason and one.reason_seed == 2
 
@@ -263,23 +266,23 @@ def test_the_worst_seed_counts() -> None:
     assert judged((2, 3, 1)) == (FAIL, None, 3)
 
 
-def test_a_case_that_nothing_could_fail_is_refused() -> None:
-    told = {"title": "t", "source": "s", "about": "a", "play": lambda _: {}}
+def test_unfailable_case_is_refused() -> None:
+    reported = {"title": "t", "source": "s", "about": "a", "play": lambda _: {}}
     with pytest.raises(ValueError, match="without bounds"):
-        Case(name="x", criteria=(Criterion("x", "x"),), **told)  # type: ignore[arg-type]
+        Case(name="x", criteria=(Criterion("x", "x"),), **reported)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="needs criteria"):
-        Case(name="x", criteria=(), **told)  # type: ignore[arg-type]
+        Case(name="x", criteria=(), **reported)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="needs a seed"):
-        Case(name="x", criteria=(Criterion("x", "x", low=1),), seeds=(), **told)  # type: ignore[arg-type]
+        Case(name="x", criteria=(Criterion("x", "x", low=1),), seeds=(), **reported)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="no criterion"):
-        Case(name="x", criteria=(Criterion("x", "x", low=1),), main="y", **told)  # type: ignore[arg-type]
+        Case(name="x", criteria=(Criterion("x", "x", low=1),), main="y", **reported)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="own cases"):
         registry.register(next(iter(registry.every())))
     with pytest.raises(TypeError, match="is no Case"):
         registry.register("drain-time")  # type: ignore[arg-type]
 
 
-def test_the_example_of_a_new_case_runs() -> None:
+def test_new_case_example_runs() -> None:
     readme = (ROOT / "python" / "fullpipe" / "conformance" / "README.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
     try:
@@ -311,7 +314,7 @@ class RaisesAtOnce(fp.Controller):
         raise ValueError("no")
 
 
-def test_a_controller_of_ones_own_in_python() -> None:
+def test_custom_python_controller_is_judged() -> None:
     found = fp.conform(Steady, ["deep-buffer", "drain-time", "law.run", "law.jitter", "law.timeout"])
     assert verdicts(found) == {
         "deep-buffer": PASS,
@@ -325,14 +328,14 @@ def test_a_controller_of_ones_own_in_python() -> None:
     assert timeout.reason.startswith("TimeoutCollapsesTheWindow at ")
 
 
-def test_one_that_raises_fails_that_case_and_the_others_go_on() -> None:
+def test_raising_controller_fails_only_that_case() -> None:
     found = fp.conform(Raises, ["random-loss", "law.losses", "law.idle"])
     assert verdicts(found) == {"random-loss": FAIL, "law.losses": FAIL, "law.idle": PASS}
     for one in found.results[:2]:
         assert "on_lost raised ZeroDivisionError: a loss" in one.reason
 
 
-def test_one_that_cannot_be_made_is_an_error() -> None:
+def test_unconstructible_controller_is_an_error() -> None:
     with pytest.raises(fp.ControllerError, match="no"):
         fp.conform(RaisesAtOnce, ["deep-buffer"])
 
@@ -358,9 +361,7 @@ def invoke(*words: str) -> "tuple[int, str, str]":
     return done.exit_code, done.stdout, done.stderr
 
 
-def test_the_command_prints_verdicts_and_fails_with_a_failing_case(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_command_prints_verdicts_and_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     code, out, err = invoke("bbr3", "--case", "drain-inflight", "--case", "law.idle", "--out", "kept")
     assert code == 0, err
@@ -368,26 +369,24 @@ def test_the_command_prints_verdicts_and_fails_with_a_failing_case(
     assert "bbr3 passes 2 of 2 applicable cases." in out
     code, out, err = invoke("bbr1", "--case", "drain-inflight", "--json")
     assert code == 1, err
-    told = json.loads(out)
-    assert told["passed"] is False
-    assert told["text"].startswith("draft-ietf-ccwg-bbr-06")
-    (case,) = told["cases"]
+    reported = json.loads(out)
+    assert reported["passed"] is False
+    assert reported["text"].startswith("draft-ietf-ccwg-bbr-06")
+    (case,) = reported["cases"]
     assert case["verdict"] == "fail" and case["by_design"].startswith("5.3.2")
     assert not (tmp_path / "out").exists(), "--json writes nothing by itself"
     pages = sorted(
         path.relative_to(tmp_path / "kept").as_posix() for path in (tmp_path / "kept").rglob("*.*")
     )
     # Nothing failed, so that there is no scenario.
-    assert pages == ["cases/drain-inflight.html", "cases/law.idle.html", "conformity.json", "index.html"]
+    assert pages == ["cases/drain-inflight.html", "cases/law.idle.html", "conformance.json", "index.html"]
     page = (tmp_path / "kept" / "cases" / "drain-inflight.html").read_text(encoding="utf-8")
     assert "<svg" in page and "../index.html" in page and "0.495 to 0.505" in page
     index = (tmp_path / "kept" / "index.html").read_text(encoding="utf-8")
     assert 'href="cases/drain-inflight.html"' in index
 
 
-def test_results_are_recorded_by_case_controller_and_world(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_results_keyed_by_case_controller_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     asked = ("bbr3", "--case", "drain-inflight", "--record", "--json")
     code, _, err = invoke(*asked)
@@ -404,7 +403,7 @@ def test_results_are_recorded_by_case_controller_and_world(
     assert line["outcome"] == "judged" and all(one["value"] for one in line["criteria"])
 
 
-def test_the_scenario_of_a_failure_repeats_it_in_the_simulator(tmp_path: Path) -> None:
+def test_failure_scenario_reproduces_in_simulator(tmp_path: Path) -> None:
     found = fp.conform("cubic", ["deep-buffer"])
     found.write(tmp_path)
     (played,) = found.results[0].played
@@ -427,9 +426,7 @@ def test_logs_repeat_what_was_played(tmp_path: Path) -> None:
     assert again.summary["flows"][0]["end_ns"] < 5e9, "no longer than it was played"
 
 
-def test_logs_and_pages_of_two_controllers_are_not_mixed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_controllers_do_not_mix_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     asked = ("--case", "drain-time", "--case", "policer", "--qlog", "logs", "--out")
     assert invoke("bbr3", *asked, "one")[0] == 0
@@ -458,7 +455,7 @@ def test_zero_has_no_sign() -> None:
     assert (one.show(-1e-14), one.show(-0.0), one.show(1e-14)) == ("0 %", "0 %", "0 %")
 
 
-def test_what_cannot_be_measured_is_said_and_is_json() -> None:
+def test_unmeasurable_value_is_valid_json() -> None:
     """As the mean of nothing."""
     case = Case("of-nothing", "t", "s", "a", (Criterion("x", "x", high=8),), lambda _: {"x": math.nan})
     registry._registered[case.name] = case
@@ -472,7 +469,7 @@ def test_what_cannot_be_measured_is_said_and_is_json() -> None:
     assert "NaN" not in found.to_json()
 
 
-def test_the_order_of_parameters_does_not_matter() -> None:
+def test_parameter_order_does_not_matter() -> None:
     for controller in ("bbr3:profile=linux", "bbr3:ecn=0,profile=linux", "bbr3:profile=linux,ecn=0"):
         assert verdicts(fp.conform(controller, ["drain-time"])) == {"drain-time": NOT_APPLICABLE}, controller
     assert verdicts(fp.conform("bbr3:profile=draft", ["drain-time"])) == {"drain-time": PASS}
@@ -497,7 +494,7 @@ def test_no_logs_are_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert code == 0 and "Logs: none; the laws" in out + err
 
 
-def test_the_command_lists_cases_without_a_controller() -> None:
+def test_command_lists_cases_without_controller() -> None:
     code, out, _ = invoke("--list")
     assert code == 0
     assert [line.split()[0] for line in out.splitlines()] == [case.name for case in registry.every()]
@@ -507,7 +504,7 @@ def test_the_command_lists_cases_without_a_controller() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         ((), "name a controller, or give --list or --program"),
         (("bbr9",), 'fullpipe: "bbr9" is not available'),
@@ -519,17 +516,17 @@ def test_the_command_lists_cases_without_a_controller() -> None:
         (("bbr3", "--case", "law.idle", "--out", "/dev/null/x"), "--out"),
     ],
 )
-def test_mistakes_on_the_command_line_are_one_sentence(
-    words: tuple[str, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_command_line_errors_are_one_sentence(
+    words: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     code, out, err = invoke(*words)
     assert (code, out) == (2, "")
-    assert said in err and err.count("\n") == 1
+    assert message in err and err.count("\n") == 1
     assert not list(tmp_path.iterdir())
 
 
-def test_a_file_with_a_controller_is_one_on_the_command_line(tmp_path: Path) -> None:
+def test_command_line_accepts_controller_file(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text("import fullpipe as fp\n\n\nclass Mine(fp.Controller):\n    cwnd = 40\n")
     code, out, err = invoke(f"{file}:Mine", "--case", "tail-loss", "--json")
@@ -547,9 +544,7 @@ def test_a_notebook_shows_a_table() -> None:
     ("controller", "by_design"),
     [("newreno", True), ("cubic9438", True), ("cubic:fast_convergence=0", False)],
 )
-def test_what_is_said_of_an_algorithm_holds_for_its_other_specification(
-    controller: str, by_design: bool
-) -> None:
+def test_expected_failure_covers_equivalent_specification(controller: str, by_design: bool) -> None:
     """Not with other parameters: then it is another controller."""
     found = fp.conform(controller, cases=["random-loss"])
     (result,) = found.results

@@ -80,16 +80,16 @@ NOT_IN_PYTHON = {"pause-no-burst"}
 NAMES = [case.name for case in registry.every()]
 
 
-def verdicts(of: fp.Conformity) -> dict[str, str]:
+def verdicts(of: fp.ConformanceReport) -> dict[str, str]:
     return {one.case.name: one.verdict for one in of.results}
 
 
 @pytest.fixture(scope="module")
-def newreno() -> fp.Conformity:
+def newreno() -> fp.ConformanceReport:
     return fp.conform("newreno", suite="loss")
 
 
-def test_every_case_has_a_mistake_that_it_catches() -> None:
+def test_every_case_has_failing_controller() -> None:
     assert set(MISTAKES) == set(NAMES)
 
 
@@ -102,12 +102,12 @@ def test_a_mistake_fails_its_case(name: str) -> None:
     assert any(check.value is not None for check in found.results[0].checks) or name == "css-rounds"
 
 
-def test_cubic_by_its_rfc_passes_every_case() -> None:
+def test_cubic9438_passes_every_case() -> None:
     found = fp.conform("cubic9438", suite="loss")
     assert found.passed, [(one.case.name, one.checks) for one in found.results if one.verdict == FAIL]
 
 
-def test_newreno_passes_every_case(newreno: fp.Conformity) -> None:
+def test_newreno_passes_every_case(newreno: fp.ConformanceReport) -> None:
     names = [
         case.name for case in registry.every() if "hystartpp" in case.needs and "cubic" not in case.needs
     ]
@@ -116,20 +116,20 @@ def test_newreno_passes_every_case(newreno: fp.Conformity) -> None:
 
 
 @pytest.mark.parametrize("controller", ["cubic", "reno"])
-def test_linux_fails_where_it_differs_from_the_rfc(controller: str) -> None:
+def test_linux_fails_where_rfc_differs(controller: str) -> None:
     found = fp.conform(controller, suite="loss")
     by_design = [case.name for case in registry.every() if controller in case.failed_by]
     assert found.failures == by_design
 
 
 @pytest.mark.parametrize(("controller", "like"), [(Reno, "reno"), (Cubic, "cubic")])
-def test_the_controllers_in_python_pass_without_a_mistake(controller: type[fp.Controller], like: str) -> None:
+def test_correct_python_controllers_pass(controller: type[fp.Controller], like: str) -> None:
     names = [name for name in NAMES if name not in NOT_IN_PYTHON]
     found = fp.conform(controller, names, suite="loss", like=like)
     assert found.passed, [(one.case.name, one.checks) for one in found.results if one.verdict == FAIL]
 
 
-def test_a_case_is_for_the_controllers_with_its_traits(newreno: fp.Conformity) -> None:
+def test_cases_apply_by_controller_traits(newreno: fp.ConformanceReport) -> None:
     for one in newreno.results:
         lacking = set(one.case.needs) - {"loss", "reno"}
         assert (one.verdict == NOT_APPLICABLE) == bool(lacking), one.case.name
@@ -141,7 +141,7 @@ def test_a_case_is_for_the_controllers_with_its_traits(newreno: fp.Conformity) -
     }
 
 
-def test_a_controller_that_is_not_loss_based_is_not_judged() -> None:
+def test_non_loss_based_controllers_are_skipped() -> None:
     found = fp.conform("bbr3", ["decrease-cubic", "minimum-window"], suite="loss")
     assert [one.reason for one in found.results] == ["bbr3 is not loss-based"] * 2
     assert found.summary == "bbr3 passes 0 of 0 applicable cases; 2 are not applicable."
@@ -159,7 +159,7 @@ def test_a_controller_that_is_not_loss_based_is_not_judged() -> None:
         ("mine.py:Mine", "cubic, hystartpp", {"cubic", "hystartpp"}),
     ],
 )
-def test_a_name_or_a_word_says_what_a_controller_is(name: str, like: str, expected: set[str]) -> None:
+def test_name_or_option_determines_traits(name: str, like: str, expected: set[str]) -> None:
     assert traits(name, like, own=name.startswith("mine")) == {"loss", *expected}
 
 
@@ -174,7 +174,7 @@ def test_unknown_words_are_errors() -> None:
         fp.conform(fp.Program("x", "y"), suite="loss")
 
 
-def test_every_case_says_where_it_comes_from() -> None:
+def test_every_case_has_source() -> None:
     assert len(set(NAMES)) == len(NAMES) >= 50
     assert not set(NAMES) & {case.name for case in bbr3.every()}, "evidence and pages go by the name"
     for case in registry.every():
@@ -187,7 +187,7 @@ def test_every_case_says_where_it_comes_from() -> None:
         assert set(case.failed_by) <= {one["name"] for one in fp.controllers()}
 
 
-def test_what_was_replaced_is_of_a_case() -> None:
+def test_replaced_entries_refer_to_cases() -> None:
     for one in REPLACED:
         assert set(one.case.split(", ")) <= set(NAMES)
 
@@ -207,7 +207,7 @@ def invoke(*words: str) -> "tuple[int, str, str]":
     return done.exit_code, done.stdout, done.stderr
 
 
-def test_the_command_plays_and_lists_the_suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_runs_and_lists_suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     code, out, _ = invoke("--suite", "loss", "--list")
     assert code == 0 and [line.split()[0] for line in out.splitlines()] == NAMES
@@ -216,11 +216,11 @@ def test_the_command_plays_and_lists_the_suite(tmp_path: Path, monkeypatch: pyte
     assert (code, listed["needs"], listed["bugs"]) == (0, ["cubic"], "microsoft/msquic#2231")
     code, out, err = invoke("cubic9438", "--suite", "loss", "--case", "decrease-cubic", "--json")
     assert code == 0, err
-    told = json.loads(out)
-    assert told["text"].startswith("RFC 9438") and told["cases"][0]["verdict"] == PASS
+    reported = json.loads(out)
+    assert reported["text"].startswith("RFC 9438") and reported["cases"][0]["verdict"] == PASS
 
 
-def test_a_failure_has_pages_of_its_suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failure_has_pages_of_suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     code, out, err = invoke("cubic", "--suite", "loss", "--case", "outage-flat-curve", "--out", "kept")
     assert code == 1, err
@@ -232,7 +232,7 @@ def test_a_failure_has_pages_of_its_suite(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("cubic", "--suite", "lossy"), '--suite: "lossy" cannot be used'),
         (("cubic", "--suite", "loss", "--record"), "--record"),
@@ -241,7 +241,7 @@ def test_a_failure_has_pages_of_its_suite(tmp_path: Path, monkeypatch: pytest.Mo
         (("--program", "x", "--server", "y", "--suite", "loss"), "--program"),
     ],
 )
-def test_mistakes_on_the_command_line_are_one_sentence(words: tuple[str, ...], said: str) -> None:
+def test_command_line_errors_are_one_sentence(words: tuple[str, ...], message: str) -> None:
     code, out, err = invoke(*words)
     assert (code, out) == (2, "")
-    assert said in err and err.count("\n") == 1
+    assert message in err and err.count("\n") == 1

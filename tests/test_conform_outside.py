@@ -14,7 +14,7 @@ import fullpipe as fp
 from conftest import answer_for_the_kernel, command
 from fullpipe import _native
 from fullpipe.cli import app as cli
-from fullpipe.conformance.conformity import Conformity
+from fullpipe.conformance.conformance_report import ConformanceReport
 from fullpipe.conformance.programs import registry
 from fullpipe.conformance.programs.case import LIKES, Course, OutsideCase, name_of
 from fullpipe.conformance.programs.packets import NotJudgedError, Seen
@@ -198,20 +198,20 @@ def unmet(case: OutsideCase, shape: Shape) -> set[str]:
     return {one.key for one in case.criteria if not one.met(measured[one.key])}
 
 
-def test_every_case_has_shapes_and_every_criterion_one_that_it_fails() -> None:
+def test_every_criterion_has_failing_shape() -> None:
     wanted = {case.name: {one.key for one in case.criteria} for case in registry.every()}
     assert {name: set(fails) for name, (_, fails) in SHAPES.items()} == wanted
 
 
 @pytest.mark.parametrize("case", registry.every(), ids=lambda case: case.name)
-def test_a_good_record_passes_and_a_bad_one_fails_where_it_is_bad(case: OutsideCase) -> None:
+def test_good_record_passes_bad_fails(case: OutsideCase) -> None:
     passes, fails = SHAPES[case.name]
     assert unmet(case, passes) == set()
     for key, shape in fails.items():
         assert key in unmet(case, shape), key
 
 
-def test_what_cannot_be_measured_is_no_verdict() -> None:
+def test_unmeasurable_case_has_no_verdict() -> None:
     (decrease,) = registry.chosen(["outside.cubic-decrease"])
     with pytest.raises(NotJudgedError, match="did not overflow"):
         decrease.play(seen(decrease, Shape()))
@@ -220,7 +220,7 @@ def test_what_cannot_be_measured_is_no_verdict() -> None:
         decrease.play(seen(decrease, Shape(dropped=lambda t: 9.0 if t > 1 else 0.0)))
 
 
-def test_no_dips_and_no_recovery_are_measured_as_never() -> None:
+def test_absent_dips_or_recovery_are_never() -> None:
     (dips,) = registry.chosen(["outside.probe-rtt-dips"])
     assert dips.play(seen(dips, Shape())) == {"gap": None, "count": 0.0}
     (outage,) = registry.chosen(["outside.outage"])
@@ -240,7 +240,7 @@ def of(course: Course, shape: Shape) -> Seen:
         (Shape((lambda t: 0.95 if t > 4 else 0.0,)), "the data began to arrive after 4.0 s"),
     ],
 )
-def test_a_record_without_the_data_is_not_judged(shape: Shape, why: str) -> None:
+def test_incomplete_record_is_not_judged(shape: Shape, why: str) -> None:
     with pytest.raises(NotJudgedError, match=why):
         of(CLEAN, shape).check(until_s=CLEAN.lasts_s, begins_by_s=3.0)
 
@@ -268,12 +268,12 @@ def test_measures_of_a_record() -> None:
 # ---- the whole judgement, with the simulator for the kernel ----
 
 
-def judged(controller: str, **more: object) -> Conformity:
-    said = {"client": controller, "server": controller}
-    return judge({"controller": controller}, Subject(controller, said), world="kernel", **more)  # type: ignore[arg-type]
+def judged(controller: str, **more: object) -> ConformanceReport:
+    message = {"client": controller, "server": controller}
+    return judge({"controller": controller}, Subject(controller, message), world="kernel", **more)  # type: ignore[arg-type]
 
 
-def verdicts(found: Conformity) -> dict[str, str]:
+def verdicts(found: ConformanceReport) -> dict[str, str]:
     return {one.case.name: one.verdict for one in found.results}
 
 
@@ -300,18 +300,20 @@ def test_controllers_whose_kind_is_known(controller: str, like: str, fails: list
 
 
 @pytest.mark.usefixtures("no_kernel")
-def test_the_middle_repetition_counts_and_the_range_is_shown(tmp_path: Path) -> None:
+def test_median_repetition_counts_with_range(tmp_path: Path) -> None:
     found = judged("bbr3", like="bbr3", cases=["outside.random-loss", "outside.outage"])
     goodput = found.results[0].checks[0]
     low, middle, high = sorted(one for one in goodput.values if one is not None)
     assert goodput.value == middle and low < middle < high
     assert f"({low:.4g} to {high:.4g})" in goodput.measured
     assert found.summary == "bbr3 passes 2 of 2 applicable cases."
-    told = json.loads(found.to_json())
-    load = told["program"].pop("load_a_core")
+    reported = json.loads(found.to_json())
+    load = reported["program"].pop("load_a_core")
     assert load >= 0
-    assert told["program"] == {"client": "bbr3", "server": "bbr3", "repetitions": 3, "at_once": 1}
-    assert told["cases"][0]["seeds"] == [1, 2, 3] and len(told["cases"][0]["criteria"][0]["values"]) == 3
+    assert reported["program"] == {"client": "bbr3", "server": "bbr3", "repetitions": 3, "at_once": 1}
+    assert (
+        reported["cases"][0]["seeds"] == [1, 2, 3] and len(reported["cases"][0]["criteria"][0]["values"]) == 3
+    )
     written = found.write(tmp_path)
     page = (written / "cases" / "outside.outage.html").read_text(encoding="utf-8")
     assert "<svg" in page and "every packet is lost" in page and "Repetition" in page
@@ -331,7 +333,7 @@ def test_two_programs_need_a_port_each() -> None:
     assert found.summary == "one passes 0 of 2 applicable cases; 2 are not judged."
 
 
-def test_runs_that_cannot_be_trusted_give_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_untrusted_runs_give_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     def late(run: Run) -> Run:
         if run.seed > 1 and run.alternative.spec["name"] == "clean":
             return run
@@ -361,13 +363,13 @@ def failing(monkeypatch: pytest.MonkeyPatch, where: Callable[[str, int], bool]) 
     monkeypatch.setattr(kernel.Kernel, "run", run)
 
 
-def test_a_program_that_fails_at_first_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_initial_program_failure_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     failing(monkeypatch, lambda _name, _seed: True)
     with pytest.raises(fp.WorldError, match="ended with code 3: no route"):
         judged("cubic")
 
 
-def test_a_program_that_fails_later_leaves_that_case_without_a_verdict(
+def test_later_program_failure_skips_that_case(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     failing(monkeypatch, lambda name, seed: name == "random-loss" or (name == "clean" and seed == 2))
@@ -382,7 +384,7 @@ def test_a_program_that_fails_later_leaves_that_case_without_a_verdict(
     assert reasons["outside.clean-goodput"].startswith("2 of 3 repetitions count: the client ended")
 
 
-def test_a_program_that_ends_too_soon_is_told_how_long_to_send(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_early_program_end_suggests_duration(monkeypatch: pytest.MonkeyPatch) -> None:
     def ended(run: Run) -> Run:
         flows = [{**one, "end_ns": 10_000_000_000} for one in run.summary["flows"]]
         return replace(run, summary={**run.summary, "flows": flows})
@@ -404,13 +406,13 @@ def test_a_program_that_ends_too_soon_is_told_how_long_to_send(monkeypatch: pyte
         ({"cases": ["outside.clean"]}, "case"),
     ],
 )
-def test_arguments_that_cannot_be_used_are_named(given: dict[str, object], field: str) -> None:
+def test_invalid_argument_is_named(given: dict[str, object], field: str) -> None:
     with pytest.raises(fp.ScenarioError) as raised:
         judged("cubic", **given)
     assert raised.value.field == field
 
 
-def test_a_sender_is_the_client_or_the_server() -> None:
+def test_sender_must_be_client_or_server() -> None:
     with pytest.raises(fp.ScenarioError, match="client or server"):
         conform_program("a", "b", sender="both")
 
@@ -431,14 +433,14 @@ def test_conform_takes_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
         fp.conform("bbr3", like="bbr3")
 
 
-def test_a_program_is_called_by_its_command() -> None:
+def test_program_name_comes_from_command() -> None:
     assert name_of("/usr/bin/iperf3 -c {server}") == "iperf3"
     assert name_of("A=b ./run -x") == "run"
     assert name_of("A=b") == "A=b"
     assert name_of("") == "program"
 
 
-def test_a_program_has_a_program_of_cubic_beside_it() -> None:
+def test_program_competes_with_cubic_program() -> None:
     (beside,) = registry.chosen(["outside.beside-cubic"])
     document = beside.on.document({"client": "a {server} {port}", "server": "b {port}", "sender": "server"})
     own, cubic = document["flows"]
@@ -463,7 +465,7 @@ def invoke(*words: str) -> "tuple[int, str, str]":
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("--program", "x"), "--server is given 0 times, --program 1 time"),
         (("--server", "x"), "--server is given 1 time, --program 0 times"),
@@ -480,17 +482,17 @@ def invoke(*words: str) -> "tuple[int, str, str]":
         (("--list", "--like", "no"), '--like "no" cannot be used'),
     ],
 )
-def test_mistakes_on_the_command_line_are_one_sentence(
-    words: tuple[str, ...], said: str, in_empty_folder: Path
+def test_command_line_errors_are_one_sentence(
+    words: tuple[str, ...], message: str, in_empty_folder: Path
 ) -> None:
     code, out, err = invoke(*words)
     assert (code, out) == (2, "")
-    assert said in err and err.count("\n") == 1, err
+    assert message in err and err.count("\n") == 1, err
     assert not list(in_empty_folder.iterdir())
 
 
 @pytest.mark.parametrize("like", LIKES)
-def test_the_list_has_the_cases_of_a_kind(like: str) -> None:
+def test_list_filters_cases_by_kind(like: str) -> None:
     code, out, _ = invoke("--list", "--like", like)
     assert code == 0
     wanted = [case.name for case in registry.every() if case.like in ("any", like)]
@@ -548,14 +550,14 @@ def test_a_program_of_anybodys(in_empty_folder: Path) -> None:
         pytest.skip("the machine was too busy for a verdict")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "outside.clean-goodput" in done.stdout and "passes 1 of 1 applicable case" in done.stdout
-    told = json.loads((in_empty_folder / "kept" / "conformity.json").read_text(encoding="utf-8"))
-    (case,) = told["cases"]
+    reported = json.loads((in_empty_folder / "kept" / "conformance.json").read_text(encoding="utf-8"))
+    (case,) = reported["cases"]
     assert case["verdict"] == PASS and case["criteria"][0]["measured"] > 85
     assert (in_empty_folder / "kept" / "cases" / "outside.clean-goodput.html").is_file()
 
 
 @pytest.mark.usefixtures("kernel_world")
-def test_a_program_that_fails_is_an_error_with_its_last_words(in_empty_folder: Path) -> None:
+def test_failing_program_error_shows_last_output(in_empty_folder: Path) -> None:
     done = command(
         "conform",
         *("--program", "echo no such plan >&2; exit 3", "--server", "sleep 60"),

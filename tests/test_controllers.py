@@ -102,7 +102,7 @@ def alone(controller: object, **more: object) -> dict[str, object]:
     return {**SHORT, "flows": [{"controller": controller}], **more}
 
 
-def test_a_class_is_compared_as_a_built_in_controller_is() -> None:
+def test_class_compares_like_builtin_controller() -> None:
     results = fp.compare(["reno", Aimd, Aimd.using(gain=4)], **PATH, duration="3 s", seeds=2)
     labels = ["reno", "test_controllers.py:Aimd", "test_controllers.py:Aimd:gain=4"]
     assert [run.label for run in results.runs[::2]] == labels
@@ -112,13 +112,13 @@ def test_a_class_is_compared_as_a_built_in_controller_is() -> None:
     assert 2e6 < slow < fast < 10e6
 
 
-def test_a_window_that_stays_is_that_of_the_built_in_instrument() -> None:
+def test_constant_window_matches_fixed_controller() -> None:
     own, fixed = (fp.run(alone(one), seed=1).runs[0] for one in (Stays, "fixed:cwnd=20"))
     assert own.summary["flows"][0]["goodput_bps"] == fixed.summary["flows"][0]["goodput_bps"]
     assert own.flow_series()["cwnd_segments"].unique().to_list() == [20]
 
 
-def test_a_controller_may_pace_and_name_its_phase() -> None:
+def test_controller_may_pace_and_name_phase() -> None:
     class Paced(fp.Controller):
         paced = True
         cwnd = 1e9
@@ -134,7 +134,7 @@ def test_a_controller_may_pace_and_name_its_phase() -> None:
     assert late["srtt_ms"].max() < 25  # No queue.
 
 
-def test_the_events_are_those_of_rust_in_their_order() -> None:
+def test_events_follow_rust_order() -> None:
     seen: list[tuple[str, float]] = []
     last: dict[str, object] = {}
 
@@ -185,7 +185,7 @@ def test_the_events_are_those_of_rust_in_their_order() -> None:
     assert repr(last["on_lost"]).startswith("Lost(segments=") and "state='" in repr(ack)
 
 
-def test_the_application_is_found_to_be_the_limit_at_acks_only_if_asked() -> None:
+def test_app_limited_ack_check_is_optional() -> None:
     for asks in (False, True):
         limited: list[bool] = []
 
@@ -201,7 +201,7 @@ def test_the_application_is_found_to_be_the_limit_at_acks_only_if_asked() -> Non
         assert limited[-1] == asks
 
 
-def test_an_exception_says_which_class_event_flow_and_time_and_keeps_the_cause() -> None:
+def test_exception_reports_context_and_keeps_cause() -> None:
     document = {**SHORT, "flows": [{"controller": "reno"}, {"controller": Fails}]}
     with pytest.raises(fp.ControllerError) as raised:
         fp.run(document)
@@ -231,7 +231,7 @@ def test_an_exception_says_which_class_event_flow_and_time_and_keeps_the_cause()
         ("phase", "asleep", "phase is 'asleep'; expected None or one of slow_start"),
     ],
 )
-def test_a_limit_that_is_none_is_refused(name: str, value: object, message: str) -> None:
+def test_invalid_limit_is_refused(name: str, value: object, message: str) -> None:
     class Wrong(fp.Controller):
         pass
 
@@ -240,12 +240,12 @@ def test_a_limit_that_is_none_is_refused(name: str, value: object, message: str)
         fp.run(alone(Wrong))
 
 
-def test_what_a_class_cannot_be_made_of_names_the_flow() -> None:
+def test_construction_failure_names_flow() -> None:
     with pytest.raises(fp.ControllerError, match=r"Aimd:speed=2: __init__ raised TypeError.*flows\[0\]"):
         fp.run(alone(Aimd.using(speed=2)))
 
 
-def test_a_missing_argument_names_the_class_and_the_argument() -> None:
+def test_missing_argument_is_named_with_class() -> None:
     class Needs(fp.Controller):
         def __init__(self, gain: float) -> None:
             self.gain = gain
@@ -256,7 +256,7 @@ def test_a_missing_argument_names_the_class_and_the_argument() -> None:
     assert controllers.place_of(raised.value) == "", "the line that noticed is none of the user's"
 
 
-def test_a_simulation_says_what_is_no_seed_and_no_time() -> None:
+def test_invalid_seed_or_time_is_refused() -> None:
     seed: Any = "1"
     with pytest.raises(fp.ScenarioError, match=r'^seed: "1" cannot be used'):
         fp.Simulation(alone(Stays), seed=seed)
@@ -264,7 +264,7 @@ def test_a_simulation_says_what_is_no_seed_and_no_time() -> None:
         fp.Simulation(alone(Stays)).advance(10**400)
 
 
-def test_one_that_fails_loses_no_other_run_of_a_sweep() -> None:
+def test_failing_controller_keeps_other_runs() -> None:
     scenario = from_document({**SHORT, "flows": [{}], "compare": ["reno", Fails, Aimd]})
     tasks = [Task("sim", job) for job in jobs(scenario.alternatives, [1, 2])]
     outcome = sweep.carry_out(tasks, Memory(), Local())
@@ -280,7 +280,7 @@ def test_only_the_simulator_runs_it() -> None:
         fp.compare([Aimd], **PATH, world="kernel")
 
 
-def test_a_cluster_refuses_it_before_anything_runs() -> None:
+def test_cluster_refuses_custom_controller_early() -> None:
     pytest.importorskip("ray")
     from fullpipe.runs.engines.ray import Ray
 
@@ -290,7 +290,7 @@ def test_a_cluster_refuses_it_before_anything_runs() -> None:
         list(Ray().run(tasks))
 
 
-def test_a_file_is_found_from_the_working_directory_and_from_the_scenario(folder: Path) -> None:
+def test_file_resolves_from_cwd_and_scenario(folder: Path) -> None:
     results = fp.compare(["mine.py:Mine", "mine.py:Mine:gain=3"], **PATH, duration="1 s", seeds=1)
     assert [run.label for run in results.runs] == ["mine.py:Mine", "mine.py:Mine:gain=3"]
     nested = folder / "scenarios"
@@ -305,7 +305,7 @@ def test_a_file_is_found_from_the_working_directory_and_from_the_scenario(folder
 
 
 @pytest.mark.parametrize("verb", [["run"], ["agree"], ["agree", "--grid"]])
-def test_a_strangers_file_does_not_run_code_without_consent(
+def test_foreign_file_needs_consent_to_run(
     verb: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "theirs.py").write_text("open('ran', 'w').close()\n" + (folder / "mine.py").read_text())
@@ -328,7 +328,7 @@ def test_a_strangers_file_does_not_run_code_without_consent(
         assert (folder / "ran").exists()
 
 
-def test_the_address_of_a_run_includes_the_code(folder: Path) -> None:
+def test_run_key_includes_code(folder: Path) -> None:
     def digest(text: str = "mine.py:Mine") -> str:
         return from_document(alone(text)).alternatives[0].digest
 
@@ -345,7 +345,7 @@ def test_the_address_of_a_run_includes_the_code(folder: Path) -> None:
     assert digest() not in (first, second)
 
 
-def test_a_class_without_a_file_is_known_by_its_code() -> None:
+def test_fileless_class_is_keyed_by_code() -> None:
     def made(body: str) -> Own:
         names: dict[str, object] = {"fp": fp}
         exec(
@@ -452,7 +452,7 @@ FACTORIES = (
 
 
 @pytest.mark.parametrize("factory", FACTORIES)
-def test_classes_of_a_factory_are_told_apart_by_their_values(
+def test_factory_classes_are_distinguished_by_values(
     factory: Callable[[float], type[fp.Controller]], tmp_path: Path
 ) -> None:
     def stored(gain: float) -> Stored:
@@ -466,7 +466,7 @@ def test_classes_of_a_factory_are_told_apart_by_their_values(
     assert slow.summary["flows"] != fast.summary["flows"]
 
 
-def test_the_address_of_a_factory_s_class_is_the_same_in_every_process() -> None:
+def test_factory_class_key_is_process_independent() -> None:
     text = (
         f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import test_controllers as here; "
         "print([here.Own.of(one(2.0)).digest for one in here.FACTORIES])"
@@ -484,12 +484,12 @@ def test_the_address_of_a_factory_s_class_is_the_same_in_every_process() -> None
     assert printed == {f"{[Own.of(one(2.0)).digest for one in FACTORIES]}\n"}
 
 
-def test_a_class_at_the_top_of_a_file_has_the_address_of_the_file() -> None:
+def test_top_level_class_has_file_key() -> None:
     assert Own.of(Aimd).digest == Own.of(Aimd).digest
     assert class_values.of_class(Aimd, fp.Controller, in_file=True) == ""
 
 
-def test_runs_of_a_class_with_a_value_that_cannot_be_hashed_are_not_stored(tmp_path: Path) -> None:
+def test_unhashable_class_value_disables_caching(tmp_path: Path) -> None:
     class Table:
         gain = 2.0
 
@@ -533,31 +533,29 @@ def test_runs_of_a_class_with_a_value_that_cannot_be_hashed_are_not_stored(tmp_p
         ("mine.py", "names no class"),
     ],
 )
-def test_a_file_or_class_that_is_not_there_is_named(folder: Path, text: str, message: str) -> None:
+def test_missing_file_or_class_is_named(folder: Path, text: str, message: str) -> None:
     (folder / "broken.py").write_text("class Mine(:\n")
     (folder / "raises.py").write_text("raise KeyError('no')\n")
     with pytest.raises(fp.ScenarioError, match=message):
         fp.compare([text], **PATH)
 
 
-def test_a_class_that_was_given_is_never_looked_up_by_name(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Tell(fp.Controller):
+def test_explicit_class_is_not_resolved(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Report(fp.Controller):
         def __init__(self, name: str) -> None:
             self.name = name
 
-    (folder / Path(__file__).name).write_text(f"open('ran', 'w').close()\n{SOURCE.replace('Mine', 'Tell')}")
-    (own,) = from_document(alone(Tell.using(name="x "))).alternatives[0].own
-    assert own.made_by is Tell and own.make().name == "x "  # type: ignore[attr-defined]
+    (folder / Path(__file__).name).write_text(f"open('ran', 'w').close()\n{SOURCE.replace('Mine', 'Report')}")
+    (own,) = from_document(alone(Report.using(name="x "))).alternatives[0].own
+    assert own.made_by is Report and own.make().name == "x "  # type: ignore[attr-defined]
     # What the native half might change in another way.
     monkeypatch.setattr(controllers, "_plain", lambda text: text)
     with pytest.raises(fp.ScenarioError, match="the text of a class that was given"):
-        from_document(alone(Tell.using(name="x ")))
+        from_document(alone(Report.using(name="x ")))
     assert not (folder / "ran").exists()
 
 
-def test_a_text_beside_a_class_is_loaded_and_not_the_class(folder: Path) -> None:
+def test_name_beside_class_is_loaded_separately(folder: Path) -> None:
     document = {**SHORT, "flows": [{"controller": Stays}, {"controller": "mine.py:Mine"}]}
     assert [own.made_by.__name__ for own in from_document(document).alternatives[0].own] == ["Stays", "Mine"]
     (folder / Path(__file__).name).write_text(SOURCE.replace("Mine", "Stays"))
@@ -573,7 +571,7 @@ class Shown:
         return "shown"
 
 
-def test_two_classes_of_one_text_are_refused(folder: Path) -> None:
+def test_classes_sharing_name_are_refused(folder: Path) -> None:
     for name in ("d1", "d2"):
         (folder / name).mkdir()
         (folder / name / "mine.py").write_text(SOURCE.replace("= 1e9", f"= 1e{name[1]}"))
@@ -647,7 +645,7 @@ class Dumb(fp.Controller):
     ("faulty", "reason"),
     [(Leaves, "SystemExit: 0"), (Interrupts, "KeyboardInterrupt"), (Dumb, "__init__ raised Mute")],
 )
-def test_no_fault_of_a_controller_ends_a_sweep(faulty: type[fp.Controller], reason: str) -> None:
+def test_controller_fault_does_not_end_sweep(faulty: type[fp.Controller], reason: str) -> None:
     scenario = from_document({**SHORT, "flows": [{}], "compare": ["reno", faulty, Aimd]})
     tasks = [Task("sim", job) for job in jobs(scenario.alternatives, [1])]
     outcome = sweep.carry_out(tasks, Memory(), Local())
@@ -674,12 +672,12 @@ IN_INIT = "import fullpipe as fp\nclass Mine(fp.Controller):\n    def __init__(s
     ],
     ids=["exit", "exit in init", "no str", "no str in init", "above root", "long name", "deep", "long"],
 )
-def test_a_file_that_misbehaves_is_one_sentence(folder: Path, source: str, message: str) -> None:
+def test_misbehaving_file_is_one_line_error(folder: Path, source: str, message: str) -> None:
     (folder / "fi.py").write_text(source)
     refused(message)
 
 
-def test_what_is_no_file_is_one_sentence(folder: Path) -> None:
+def test_non_regular_file_is_refused(folder: Path) -> None:
     os.mkfifo(folder / "fi.py")
     refused("fi.py is no regular file")
     (folder / "fi.py").unlink()
@@ -694,7 +692,7 @@ def refused(message: str) -> None:
     assert message in done.stderr and len(done.stderr.splitlines()) == 1
 
 
-def test_the_refusal_of_code_advises_what_can_be_done(folder: Path) -> None:
+def test_refused_code_error_suggests_fix(folder: Path) -> None:
     with pytest.raises(fp.ScenarioError, match="choose one that is built in, or read it and run it alone"):
         from_document(alone("mine.py:Mine"), code=False)
     file = folder / "one.toml"
@@ -706,13 +704,13 @@ def test_the_refusal_of_code_advises_what_can_be_done(folder: Path) -> None:
         fp.load(file)
 
 
-def test_the_class_and_the_native_half_know_the_same_methods() -> None:
+def test_class_and_native_methods_match() -> None:
     public = {name for name, one in vars(fp.Controller).items() if callable(one) and not name.startswith("_")}
     assert public == set(controllers._METHODS)
 
 
 @pytest.mark.parametrize("least", [0, -1, 1.5, 2**40])
-def test_a_strange_burst_neither_hangs_nor_passes_unnoticed(least: float) -> None:
+def test_unusual_burst_does_not_hang(least: float) -> None:
     class Bursts(fp.Controller):
         min_burst = least
 
@@ -750,7 +748,7 @@ def test_threads_parse_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> N
     assert met == []
 
 
-def test_the_controller_of_the_readme_fills_its_path_and_loses_little() -> None:
+def test_readme_controller_fills_path_without_loss() -> None:
     readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
     block = next(one for one in readme.split("```python\n") if "class Mine" in one).partition("```")[0]
     called = "fp.compare(["

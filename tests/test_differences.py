@@ -8,7 +8,7 @@ from fullpipe.agreement.differences import factor, points, relative
 
 
 @pytest.mark.parametrize(
-    ("ours", "theirs", "said", "tolerable"),
+    ("ours", "theirs", "message", "tolerable"),
     [
         (102.9, 100, "+2.9%", True),
         (96.9, 100, "-3.1%", False),
@@ -17,9 +17,9 @@ from fullpipe.agreement.differences import factor, points, relative
         (1, 0, "+inf%", False),
     ],
 )
-def test_relative(ours: float, theirs: float, said: str, tolerable: bool) -> None:
+def test_relative(ours: float, theirs: float, message: str, tolerable: bool) -> None:
     found = relative(0.03)(ours, theirs)
-    assert (found.said, found.tolerable, found.limit) == (said, tolerable, "3%")
+    assert (found.message, found.tolerable, found.limit) == (message, tolerable, "3%")
 
 
 @pytest.mark.parametrize(
@@ -35,13 +35,13 @@ def test_relative(ours: float, theirs: float, said: str, tolerable: bool) -> Non
     ],
 )
 def test_factors(ours: float, theirs: float, directed: str, undirected: str, tolerable: bool) -> None:
-    for has_direction, said in ((True, directed), (False, undirected)):
+    for has_direction, message in ((True, directed), (False, undirected)):
         found = factor(1.5, few=50, directed=has_direction)(ours, theirs)
-        assert (found.said, found.tolerable, found.limit) == (said, tolerable, "x 1.5")
-    assert (found.apart is None) == (said == "few")
+        assert (found.message, found.tolerable, found.limit) == (message, tolerable, "x 1.5")
+    assert (found.apart is None) == (message == "few")
 
 
-def test_the_difference_of_a_factor_has_a_direction() -> None:
+def test_factor_difference_is_signed() -> None:
     compare = factor(1.5, few=50, directed=True)
     assert compare(200, 100).apart == pytest.approx(math.log(2))
     assert compare(100, 200).apart == pytest.approx(-math.log(2))
@@ -50,5 +50,5 @@ def test_the_difference_of_a_factor_has_a_direction() -> None:
 
 def test_points_of_shares() -> None:
     found = points(0.08)(0.58, 0.51)
-    assert (found.said, found.tolerable, found.limit) == ("+7.0 points", True, "8 points")
+    assert (found.message, found.tolerable, found.limit) == ("+7.0 points", True, "8 points")
     assert not points(0.08)(0.4, 0.5).tolerable

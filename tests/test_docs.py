@@ -37,7 +37,7 @@ def anchors(document: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_links_to_a_place_in_a_document_find_it(document: Path) -> None:
+def test_links_to_anchors_resolve(document: Path) -> None:
     for target, place in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", document.read_text()):
         other = document.parent / target if target else document
         if other.suffix == ".md":
@@ -50,7 +50,7 @@ def test_nothing_is_left_to_fill_in(document: Path) -> None:
     assert not re.findall(r"^[A-Z][A-Z_]+$", document.read_text(), re.MULTILINE)
 
 
-def test_every_scenario_that_the_readme_names_is_shipped() -> None:
+def test_scenarios_in_readme_are_shipped() -> None:
     """Commands can be pasted as they are."""
     for name in re.findall(r"scenarios/[\w.-]+\.toml", (ROOT / "README.md").read_text()):
         assert (ROOT / name).exists(), name
@@ -92,7 +92,7 @@ def docs_module(name: str) -> ModuleType:
     return importlib.import_module(name)
 
 
-def test_the_reference_has_every_command_key_name_and_crate() -> None:
+def test_reference_lists_commands_keys_names_crates() -> None:
     reference = docs_module("reference")
     commands = reference.commands()
     assert all(
@@ -107,7 +107,7 @@ def test_the_reference_has_every_command_key_name_and_crate() -> None:
     } <= set(reference.crates().split("\n"))
 
 
-def test_the_reference_has_every_case_with_its_limits_and_reasons() -> None:
+def test_reference_lists_cases_with_limits() -> None:
     text = docs_module("reference").cases()
     for case in (*cases.every(), *programs.every()):
         part = text.partition(f"### {case.name}\n")[2].partition("\n### ")[0]
@@ -116,7 +116,7 @@ def test_the_reference_has_every_case_with_its_limits_and_reasons() -> None:
         assert all(one.is_whether or f"{one.bounds} (" in part for one in case.criteria), case.name
 
 
-def test_every_part_of_the_reference_has_its_page() -> None:
+def test_every_reference_part_has_page() -> None:
     pages = "".join(one.read_text() for one in ROOT.glob("docs/**/*.md"))
     assert {one for one in docs_module("reference").PARTS if f"<!-- {one} -->\n" in pages} == set(
         docs_module("reference").PARTS
@@ -129,5 +129,5 @@ def test_the_index_links_to_every_page() -> None:
     assert set(re.findall(r"^[\w-]+/[\w/-]+$", contents, re.MULTILINE)) == pages
 
 
-def test_the_map_of_the_code_is_two_pages() -> None:
+def test_architecture_map_is_two_pages() -> None:
     assert len((ROOT / "ARCHITECTURE.md").read_text().split()) <= 900

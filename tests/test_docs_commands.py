@@ -170,7 +170,7 @@ FOUND = [one for page in PAGES for one in commands(str(page.relative_to(ROOT)), 
 
 
 @pytest.mark.usefixtures("in_the_checkout")
-def test_every_command_of_the_documents_is_accepted() -> None:
+def test_documented_commands_are_accepted() -> None:
     refused = []
     for one in dict.fromkeys(FOUND):
         try:
@@ -203,7 +203,7 @@ def test_commands_of_every_kind_are_found() -> None:
         "fullpipe kernel chekc",
     ],
 )
-def test_a_mistake_in_a_command_is_found(text: str) -> None:
+def test_invalid_documented_command_is_detected(text: str) -> None:
     (block,) = commands("page", f"    {text}  # why\n")
     (inline,) = commands("page", f"Call `{text}` here.\n")
     for one in (block, inline):

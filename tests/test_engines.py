@@ -22,7 +22,7 @@ from fullpipe.scenario import scenario
 from sweeping import job, tasks
 
 
-def test_the_local_engine_yields_every_task_once_and_tells_failures() -> None:
+def test_local_engine_reports_tasks_and_failures() -> None:
     broken = Task("sim", Job(replace(job().alternative, spec_json=job().alternative.spec_json[:-1]), 1))
     ended = []
     engine = Local()
@@ -35,7 +35,7 @@ def test_the_local_engine_yields_every_task_once_and_tells_failures() -> None:
     assert "spec" in failed.reason
 
 
-def test_simulations_wait_until_those_before_are_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_simulations_wait_for_earlier_to_store(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine_here, "_AHEAD", 4)
     began: list[int] = []
     whole, enough = sim.Simulator.run, threading.Event()
@@ -55,7 +55,7 @@ def test_simulations_wait_until_those_before_are_stored(monkeypatch: pytest.Monk
     assert len(began) == 4
 
 
-def test_simulations_that_ended_while_others_were_stored_are_yielded_together() -> None:
+def test_finished_simulations_are_yielded_together() -> None:
     ended: list[Ended] = []
     for one in Local(cores=2).run(tasks(30)):
         ended.append(one)
@@ -63,7 +63,7 @@ def test_simulations_that_ended_while_others_were_stored_are_yielded_together() 
     assert not ended[-1].more, "nobody waits for more after the last"
 
 
-def test_an_error_of_the_engine_itself_ends_the_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_internal_engine_error_ends_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
     class Odd(BaseException):
         pass
 
@@ -75,7 +75,7 @@ def test_an_error_of_the_engine_itself_ends_the_sweep(monkeypatch: pytest.Monkey
         list(Local(cores=2).run(tasks(3)))
 
 
-def test_an_engine_without_parallel_runs_raises_the_first_error_unchanged(
+def test_serial_engine_raises_first_error_unchanged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     error, ran = WorldError("there is none"), []
@@ -95,7 +95,7 @@ def test_an_engine_without_parallel_runs_raises_the_first_error_unchanged(
     assert (ran, [one.task.job.seed for one in ended]) == ([1, 2], [1])
 
 
-def test_kernel_runs_share_the_machine_by_their_rates() -> None:
+def test_kernel_runs_share_cores_by_rate() -> None:
     engine = Local(cores=2)
     slow = [Task("kernel", job(seed, rate="2 Mbit/s")) for seed in range(1, 19)]
     fast = Task("kernel", job(rate="500 Mbit/s"))
@@ -116,7 +116,7 @@ def test_kernel_runs_share_the_machine_by_their_rates() -> None:
     assert engine.cost(slow[0]) == pytest.approx(0.2 / 16)
 
 
-def test_an_estimate_is_how_long_runs_take_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_estimate_accounts_for_parallel_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sim.Simulator, "cost_s", lambda *_: 10.0)
     engine = Local(cores=2)
 
@@ -137,7 +137,7 @@ def test_an_estimate_is_how_long_runs_take_side_by_side(monkeypatch: pytest.Monk
     assert engine.takes_s([]) == 0
 
 
-def test_a_rate_that_changes_counts_with_its_highest() -> None:
+def test_changing_rate_counts_its_highest() -> None:
     document = {
         "duration": "1 s",
         "path": {"rate": "1 Mbit/s", "rtt": "20 ms", "changes": [{"at": "500 ms", "rate": "30 Mbit/s"}]},
@@ -159,7 +159,7 @@ def test_the_slowest_of_several_links_counts() -> None:
     assert Job(scenario.from_document(document).alternatives[0], 1).rate_bps == 10e6
 
 
-def test_a_delivery_trace_counts_with_its_mean(tmp_path: Path) -> None:
+def test_delivery_trace_counts_its_mean(tmp_path: Path) -> None:
     (tmp_path / "link.deliveries").write_text("1\n1\n2\n4\n", encoding="ascii")
     document = {
         "duration": "1 s",
@@ -170,7 +170,7 @@ def test_a_delivery_trace_counts_with_its_mean(tmp_path: Path) -> None:
     assert Job(loaded.alternatives[0], 1).rate_bps == 12e6
 
 
-def test_a_radio_counts_with_its_highest_rate() -> None:
+def test_radio_counts_its_highest_rate() -> None:
     radio = {"kind": "cellular", "rates": ["5 Mbit/s", "20 Mbit/s"], "review": "1 s", "demand": "10 ms"}
     document = {
         "duration": "1 s",
@@ -180,7 +180,7 @@ def test_a_radio_counts_with_its_highest_rate() -> None:
     assert Job(scenario.from_document(document).alternatives[0], 1).rate_bps == 20e6
 
 
-def test_closing_the_engine_ends_what_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closing_engine_stops_running_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     begun, ended = [], []
 
     def waits(_self: World, job: Job, stop: Stop, _progress: object) -> Run:

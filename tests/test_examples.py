@@ -25,7 +25,7 @@ def cargo(example: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_controller_of_ones_own_shares_a_link_with_bbr() -> None:
+def test_custom_controller_shares_link_with_bbr() -> None:
     done = cargo("controller", "run", "--quiet", "--locked")
     assert done.returncode == 0, done.stderr
     header, *rows, dropped = done.stdout.splitlines()
@@ -37,7 +37,7 @@ def test_a_controller_of_ones_own_shares_a_link_with_bbr() -> None:
         assert all(10 < rate < 40 for rate in rates[1:]), (name, rates)
 
 
-def test_a_discipline_of_ones_own_serves_a_flow() -> None:
+def test_custom_discipline_serves_flow() -> None:
     done = cargo("discipline", "run", "--quiet", "--locked")
     assert done.returncode == 0, done.stderr
     goodput = float(done.stdout.removeprefix("cubic behind a stack: ").split()[0])

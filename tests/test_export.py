@@ -51,7 +51,7 @@ def logged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Path]:
     return run, folder
 
 
-def test_each_run_has_files_of_its_own(tmp_path: Path) -> None:
+def test_each_run_has_its_own_files(tmp_path: Path) -> None:
     results = fp.compare(
         ["reno", "bbr1:probe_gain=1.5"],
         rate="5 Mbit/s",
@@ -109,7 +109,7 @@ def test_a_qlog_has_every_packet(logged: tuple[Run, Path]) -> None:
         assert {"cubic": "slow_start", "bbr1": "startup"}[flow["label"]] == phases[0]
 
 
-def test_the_older_form_has_the_same_packets(logged: tuple[Run, Path]) -> None:
+def test_older_qlog_has_same_packets(logged: tuple[Run, Path]) -> None:
     _, folder = logged
     _, *events = sequence(folder / "sim-one-seed1.sqlog")
     older = json.loads((folder / "sim-one-seed1.qlog").read_text())
@@ -185,7 +185,7 @@ def assert_events(events: list[dict[str, Any]]) -> None:
         assert data.get("trigger") in {None} | TRIGGERS.get(event["name"], set())
 
 
-def test_every_event_is_as_its_type_in_the_schema(logged: tuple[Run, Path]) -> None:
+def test_every_event_matches_its_schema_type(logged: tuple[Run, Path]) -> None:
     _, *events = sequence(logged[1] / "sim-one-seed1.sqlog")
     assert_events(events)
     assert {one["name"] for one in events} == set(FIELDS)
@@ -215,7 +215,7 @@ WRONG = "_ws.malformed || tcp.checksum.status == 0 || ip.checksum.status == 0 ||
 
 
 @needs_tshark
-def test_wireshark_finds_our_packets_valid_and_counts_as_we_do(tmp_path: Path) -> None:
+def test_wireshark_validates_packets_and_counts_match(tmp_path: Path) -> None:
     (run,) = fp.run(ONE, pcap=tmp_path, snaplen=65_535).runs
     path = tmp_path / "sim-one-seed1.pcapng"
     assert count(path, WRONG) == 0
@@ -253,19 +253,19 @@ def test_wireshark_sees_marks_and_their_echoes(tmp_path: Path) -> None:
     assert count(path, "tcp.flags.syn == 0 && tcp.flags.cwr == 1") > 2
 
 
-def test_our_own_reader_finds_the_flows_in_a_capture(logged: tuple[Run, Path]) -> None:
+def test_own_reader_finds_flows_in_capture(logged: tuple[Run, Path]) -> None:
     run, folder = logged
-    said, columns = _native.read_capture(str(folder / "sim-one-seed1.pcapng"))
+    message, columns = _native.read_capture(str(folder / "sim-one-seed1.pcapng"))
     numbers = array.array("Q", columns)
     sent = [0, 0]
     for place in range(0, len(numbers), 4):
         sent[numbers[place]] += numbers[place + 3]
     for flow, size in zip(run.summary["flows"], sent, strict=True):
         assert size == (flow["segments_sent"] - flow["retransmits"]) * 1448
-    assert json.loads(said)["segments"] > sum(flow["segments_sent"] for flow in run.summary["flows"])
+    assert json.loads(message)["segments"] > sum(flow["segments_sent"] for flow in run.summary["flows"])
 
 
-def test_a_request_is_a_byte_that_the_receiver_sends(tmp_path: Path) -> None:
+def test_request_is_one_byte_from_receiver(tmp_path: Path) -> None:
     document = {
         "name": "asks",
         "duration": "2 s",
@@ -341,9 +341,7 @@ def ready(name: str, duration: str | None = None) -> dict[str, Any]:
     ],
     ids=["bulk", "policer", "loss", "requests", "bursts", "video"],
 )
-def test_the_size_of_logs_is_estimated_within_a_factor_of_two(
-    document: dict[str, Any], snaplen: int, tmp_path: Path
-) -> None:
+def test_log_size_estimate_within_factor_two(document: dict[str, Any], snaplen: int, tmp_path: Path) -> None:
     stated: list[float] = []
     fp.run(document, qlog=tmp_path / "q", pcap=tmp_path / "p", snaplen=snaplen, begin_logs=stated.append)
     for folder in ("q", "p"):
@@ -355,7 +353,7 @@ def test_the_size_of_logs_is_estimated_within_a_factor_of_two(
     assert 0.5 < stated[1] / qlogs < 2
 
 
-def test_large_logs_are_refused_unless_asked_for(in_empty_folder: Path) -> None:
+def test_large_logs_are_refused_by_default(in_empty_folder: Path) -> None:
     long = (
         "compare",
         "cubic",
@@ -377,7 +375,7 @@ def test_large_logs_are_refused_unless_asked_for(in_empty_folder: Path) -> None:
     assert short.returncode == 0 and "the logs will have about" in short.stderr
 
 
-def test_a_limit_that_is_no_size_is_refused(tmp_path: Path) -> None:
+def test_invalid_log_limit_is_refused(tmp_path: Path) -> None:
     for limit in ("much", "-1 MB", "", -1, True):
         with pytest.raises(fp.ScenarioError) as caught:
             fp.run(ONE, qlog=tmp_path, log_limit=limit)
@@ -386,7 +384,7 @@ def test_a_limit_that_is_no_size_is_refused(tmp_path: Path) -> None:
         fp.run(ONE, qlog=tmp_path, log_limit=1000)
 
 
-def test_a_log_that_is_full_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_log_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logs, "MOST", 1000)
     results = fp.run(ONE, qlog=tmp_path, pcap=tmp_path)
     (note,) = [one for one in results.notes if "its logs end at" in one]
@@ -399,7 +397,7 @@ def test_a_log_that_is_full_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("option", ["--qlog", "--pcap"])
-def test_a_folder_that_cannot_be_written_is_a_sentence(option: str, in_empty_folder: Path) -> None:
+def test_unwritable_log_directory_is_an_error(option: str, in_empty_folder: Path) -> None:
     Path("file").write_text("mine")
     asked = ["compare", "reno", *PATH, "--duration", "300 ms", "--seeds", "1", "--json"]
     for given, why in (
@@ -414,13 +412,13 @@ def test_a_folder_that_cannot_be_written_is_a_sentence(option: str, in_empty_fol
     assert [one.name for one in in_empty_folder.iterdir()] == ["file"]
 
 
-def test_a_length_without_a_capture_is_refused(tmp_path: Path) -> None:
+def test_snaplen_without_capture_is_refused(tmp_path: Path) -> None:
     with pytest.raises(fp.ScenarioError, match="snaplen: 200 cannot be used; expected a capture"):
         fp.run(ONE, qlog=tmp_path / "new", snaplen=200)
 
 
 @pytest.mark.parametrize("snaplen", [0, 13, 262_145, True, "128"])
-def test_a_length_that_is_none_is_refused(snaplen: Any, tmp_path: Path) -> None:
+def test_invalid_snaplen_is_refused(snaplen: Any, tmp_path: Path) -> None:
     with pytest.raises(fp.ScenarioError, match=r"snaplen: .*from 14 to 262144"):
         fp.run(ONE, pcap=tmp_path / "new", snaplen=snaplen)
     assert list(tmp_path.iterdir()) == []
@@ -434,7 +432,7 @@ def test_a_full_disk_leaves_no_log(in_empty_folder: Path) -> None:
         assert list((in_empty_folder / option).iterdir()) == []
 
 
-def test_a_link_in_the_place_of_a_log_is_replaced(tmp_path: Path) -> None:
+def test_symlink_at_log_path_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "theirs").write_text("theirs")
     (tmp_path / "sim-one-seed1.pcapng").symlink_to(tmp_path / "theirs")
     fp.run(ONE, pcap=tmp_path)
@@ -492,7 +490,7 @@ def _writes(pid: int, folder: Path) -> bool:
     return False
 
 
-def test_a_world_that_writes_no_logs_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_world_without_logs_reports_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type(registry.named("sim")), "writes_logs", False)
     with pytest.raises(
         fp.WorldError, match="the simulator writes no logs of packets; leave out qlog and pcap"
@@ -505,7 +503,7 @@ REAL = {**ONE, "flows": [{"controller": "cubic"}, {"controller": "reno"}]}
 
 
 @pytest.mark.usefixtures("kernel_world")
-def test_the_kernels_packets_are_logged_as_they_are(tmp_path: Path) -> None:
+def test_kernel_packets_are_logged_unchanged(tmp_path: Path) -> None:
     (run,) = fp.run(REAL, world="kernel", attempts=1, qlog=tmp_path, pcap=tmp_path, snaplen=65_535).runs
     path = tmp_path / "kernel-one-seed1.pcapng"
     assert [one.name for one in run.logs] == [
@@ -539,7 +537,7 @@ def test_the_kernels_packets_are_logged_as_they_are(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("kernel_world")
-def test_packets_behind_a_queue_of_linux_are_logged(tmp_path: Path) -> None:
+def test_packets_behind_linux_qdisc_are_logged(tmp_path: Path) -> None:
     if shutil.which("tc") is None:
         pytest.skip("tc is missing (Debian: apt-get install iproute2)")
     (run,) = fp.run(REAL, world="qdisc", attempts=1, qlog=tmp_path, pcap=tmp_path).runs
@@ -555,7 +553,7 @@ def test_packets_behind_a_queue_of_linux_are_logged(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("kernel_world")
-def test_a_full_log_of_the_kernel_is_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_kernel_log_is_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logs, "MOST", 200)
     results = fp.run(REAL, world="kernel", attempts=1, qlog=tmp_path, pcap=tmp_path)
     assert any("kernel, seed 1: its logs end at " in one for one in results.notes)
@@ -568,14 +566,14 @@ def test_a_full_log_of_the_kernel_is_a_note(tmp_path: Path, monkeypatch: pytest.
 
 @pytest.mark.full_disk
 @pytest.mark.usefixtures("kernel_world")
-def test_a_full_disk_leaves_no_log_of_the_kernel(in_empty_folder: Path) -> None:
+def test_full_disk_leaves_no_kernel_log(in_empty_folder: Path) -> None:
     with pytest.raises(OutputError, match=r"cannot write p/kernel-one-seed1.pcapng.*same command again"):
         fp.run({**REAL, "duration": "500 ms"}, world="kernel", attempts=1, pcap="p")
     assert list((in_empty_folder / "p").iterdir()) == []
 
 
 @pytest.mark.parametrize("option", ["qlog", "pcap"])
-def test_a_folder_that_is_a_file_is_named_as_it_was_typed(
+def test_file_as_directory_is_named_verbatim(
     option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

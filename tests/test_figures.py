@@ -49,7 +49,7 @@ def test_goodput_is_what_was_delivered(small: Results) -> None:
 
 
 @given(some.integers(1, 6000), some.integers(1, 3))
-def test_no_line_is_longer_than_the_limit(samples: int, flows: int) -> None:
+def test_lines_stay_within_point_limit(samples: int, flows: int) -> None:
     frame = pl.concat([flow([float(i % 17) for i in range(samples)], name) for name in "abc"[:flows]])
     thin = p.line(frame, "x", end_s=samples / 100)
     assert thin.group_by("flow").len()["len"].to_list() <= [p.MAX_POINTS] * flows
@@ -57,7 +57,7 @@ def test_no_line_is_longer_than_the_limit(samples: int, flows: int) -> None:
     assert thin["value"].min() == frame["x"].min()
 
 
-def test_bands_cover_the_run_without_gap_or_overlap(small: Results) -> None:
+def test_bands_cover_run_without_gaps(small: Results) -> None:
     for panel in p.panels(small):
         found = p.bands(panel, panel.duration_s, 400)
         assert found.height > 0
@@ -66,7 +66,7 @@ def test_bands_cover_the_run_without_gap_or_overlap(small: Results) -> None:
         assert set(found["phase"]) <= set(theme.PHASE)
 
 
-def test_a_cycle_too_fine_to_see_becomes_one_band(small: Results) -> None:
+def test_too_fine_cycle_becomes_one_band(small: Results) -> None:
     bbr1 = next(panel for panel in p.panels(small) if panel.row.label == "bbr1")
     coarse, fine = (set(p.bands(bbr1, bbr1.duration_s, width)["phase"]) for width in (20, 4000))
     assert "probe_bw" in coarse
@@ -74,7 +74,7 @@ def test_a_cycle_too_fine_to_see_becomes_one_band(small: Results) -> None:
     assert fine >= {"startup", "drain", "probe_bw_up", "probe_bw_down", "probe_bw_cruise"}
 
 
-def test_every_phase_that_a_controller_can_be_in_has_a_band() -> None:
+def test_every_controller_phase_has_band() -> None:
     listed = (Path(__file__).parent.parent / "crates/cc/src/controller.rs").read_text(encoding="utf-8")
     named = [
         line.split('"')[1]
@@ -92,7 +92,7 @@ def test_the_path_has_its_own_limits(small: Results) -> None:
         assert p.full_pipe_segments(panel) == [(0, pytest.approx(10e6 * 0.02 / 8 / 1500))]
 
 
-def test_a_start_is_drawn_close_up_only_where_it_is_a_part() -> None:
+def test_startup_is_plotted_for_long_runs() -> None:
     path = {"rate": "5 Mbit/s", "rtt": "20 ms"}
     for duration, there in (("1 s", False), ("3 s", True)):
         results = fp.run({"duration": duration, "path": path, "compare": ["reno"]})
@@ -113,7 +113,7 @@ def test_the_limits_follow_the_schedule() -> None:
     assert steps[1][1] == pytest.approx(2 * steps[0][1])
 
 
-def test_a_delivery_trace_has_its_mean_as_ceiling(tmp_path: Path) -> None:
+def test_delivery_trace_ceiling_is_its_mean(tmp_path: Path) -> None:
     file = tmp_path / "a.deliveries"
     file.write_text("1\n2\n3\n", encoding="ascii")
     document = {"path": {"deliveries": str(file), "rtt": "10 ms"}, "compare": ["reno"], "duration": "500 ms"}
@@ -123,7 +123,7 @@ def test_a_delivery_trace_has_its_mean_as_ceiling(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("file", SIMULATED, ids=lambda file: file.stem)
-def test_every_ready_scenario_is_held_against_a_rate_that_its_flows_come_near(file: Path) -> None:
+def test_shipped_scenarios_approach_their_plotted_ceiling(file: Path) -> None:
     loaded = fp.load(file)
     if not all(one.spec.get("keep_series", True) for one in loaded.alternatives):
         pytest.skip("it keeps no series to draw")
@@ -139,7 +139,7 @@ def test_every_ready_scenario_is_held_against_a_rate_that_its_flows_come_near(fi
     assert (0.15 if any(flow["workload"]["kind"] == "bulk" for flow in flows) else 0) < nearest < 1.3
 
 
-def test_controllers_that_share_a_path_get_a_row_each() -> None:
+def test_controllers_on_shared_path_get_rows() -> None:
     results = fp.run(
         {
             "duration": "1 s",
@@ -151,14 +151,14 @@ def test_controllers_that_share_a_path_get_a_row_each() -> None:
     assert [row.colour for row in p.rows(results)] == [theme.CONTROLLER["bbr1"], theme.CONTROLLER["cubic"]]
 
 
-def test_flows_of_one_controller_share_a_panel_without_bands() -> None:
+def test_same_controller_flows_share_one_panel() -> None:
     results = fp.compare(["reno"], rate="5 Mbit/s", rtt="10 ms", duration="1 s", flows=2, seeds=1)
     (panel,) = p.panels(results)
     assert len(panel.flow_labels) == 2
     assert p.bands(panel, 1, 400).height == 0
 
 
-def test_a_controller_has_one_colour_and_variants_another() -> None:
+def test_controllers_and_variants_have_distinct_colours() -> None:
     colours = theme.controller_colours(["cubic", "bbr1", "bbr1:probe_gain=1.5", "mine"])
     assert colours["bbr1"] == theme.CONTROLLER["bbr1"]
     assert colours["cubic"] == theme.CONTROLLER["cubic"]
@@ -184,7 +184,7 @@ def test_an_unknown_figure_is_a_mistake(small: Results) -> None:
         small.plot("everything")
 
 
-def test_files_are_svg_and_png_if_asked(small: Results, tmp_path: Path) -> None:
+def test_figures_are_svg_and_optionally_png(small: Results, tmp_path: Path) -> None:
     drawn = drawings(small)
     assert {path.suffix for path in save(drawn, tmp_path)} == {".svg"}
     written = save(drawn, tmp_path, png=True)
@@ -194,7 +194,7 @@ def test_files_are_svg_and_png_if_asked(small: Results, tmp_path: Path) -> None:
         assert head.startswith(b"<svg" if path.suffix == ".svg" else b"\x89PNG")
 
 
-def test_results_replace_the_figures_of_earlier_ones(small: Results, tmp_path: Path) -> None:
+def test_new_results_replace_old_figures(small: Results, tmp_path: Path) -> None:
     small.write(tmp_path, png=True)
     (tmp_path / "figures" / "mine.png").write_bytes(b"")
     small.write(tmp_path)
@@ -202,7 +202,7 @@ def test_results_replace_the_figures_of_earlier_ones(small: Results, tmp_path: P
     assert left == {"mine.png", *(f"{one.figure.name}.svg" for one in drawings(small))}
 
 
-def test_every_figure_is_what_the_schema_of_vega_lite_allows(small: Results) -> None:
+def test_figures_match_vega_lite_schema(small: Results) -> None:
     for figure in FIGURES:
         spec = figure.draw(small)
         alt.ConcatChart.from_dict(spec, validate=True)
@@ -212,7 +212,7 @@ def test_every_figure_is_what_the_schema_of_vega_lite_allows(small: Results) -> 
             alt.ConcatChart.from_dict(spec, validate=True)
 
 
-def test_without_series_only_the_summary_is_drawn() -> None:
+def test_without_series_only_summary_is_plotted() -> None:
     results = fp.run(
         {
             "duration": "1 s",
@@ -224,7 +224,7 @@ def test_without_series_only_the_summary_is_drawn() -> None:
     assert [drawing.figure.name for drawing in drawings(results)] == ["summary"]
 
 
-def test_the_summary_does_not_depend_on_keeping_series() -> None:
+def test_summary_is_independent_of_series() -> None:
     document = {"duration": "1 s", "path": {"rate": "5 Mbit/s", "rtt": "10 ms"}, "compare": ["reno"]}
     kept, left_out = (fp.run({**document, "record": {"series": series}}).runs[0] for series in (True, False))
     for part in ("flows", "links"):
@@ -235,12 +235,12 @@ def test_the_summary_does_not_depend_on_keeping_series() -> None:
     )
 
 
-def test_every_band_and_controller_has_a_colour_for_dark_pages() -> None:
+def test_bands_and_controllers_have_dark_colours() -> None:
     bands = {colour for _, colour in theme.PHASE.values()}
     assert bands | set(theme.CONTROLLER.values()) - {"#56b4e9"} <= set(theme.DARK)
 
 
-def test_a_notebook_shows_figures_and_tables_without_a_network(small: Results) -> None:
+def test_notebook_shows_figures_offline(small: Results) -> None:
     for figure in FIGURES:
         shown = small.plot(figure.name)._repr_mimebundle_()
         assert set(shown) == {"image/svg+xml", "text/plain"}
@@ -250,12 +250,12 @@ def test_a_notebook_shows_figures_and_tables_without_a_network(small: Results) -
     assert "http" not in small._repr_html_()
 
 
-def test_a_figure_stays_offline_when_it_is_changed(small: Results) -> None:
+def test_changed_figure_stays_offline(small: Results) -> None:
     changed = small.plot("rtt").properties(background="#eeeeee")
     assert "image/svg+xml" in changed._repr_mimebundle_()
 
 
-def test_colours_and_dashes_do_not_depend_on_what_else_is_drawn() -> None:
+def test_colours_are_independent_of_other_lines() -> None:
     names = ["bbr1", "cubic", "reno", "bbr1:probe_gain=1.5", "cubic:beta=0.5"]
     for assign in (theme.controller_colours, theme.controller_dashes):
         alone = {name: assign([name])[name] for name in names}
@@ -263,7 +263,7 @@ def test_colours_and_dashes_do_not_depend_on_what_else_is_drawn() -> None:
         assert len({str(value) for value in alone.values()}) == len(names)
 
 
-def test_spare_colours_are_for_no_one_else_and_known_on_dark_pages() -> None:
+def test_spare_colours_are_unique_and_dark() -> None:
     worlds = theme.world_colours(["sim", "kernel"])
     own = {*theme.CONTROLLER.values(), *worlds.values()}
     assert len(own) == len(theme.CONTROLLER) + len(worlds)
@@ -271,7 +271,7 @@ def test_spare_colours_are_for_no_one_else_and_known_on_dark_pages() -> None:
     assert set(theme.SPARE) | set(theme.WORLD_SPARE) | set(worlds.values()) <= set(theme.DARK)
 
 
-def test_panels_with_different_names_share_one_set_of_colours() -> None:
+def test_panels_share_one_colour_scale() -> None:
     def panel(*names: str) -> dict[str, object]:
         colours = theme.controller_colours(names)
         scale = {"domain": list(colours), "range": list(colours.values())}
@@ -285,7 +285,7 @@ def test_panels_with_different_names_share_one_set_of_colours() -> None:
         }
 
 
-def test_heat_maps_and_trees_have_the_controllers_colours() -> None:
+def test_heat_maps_use_controller_colours() -> None:
     from fullpipe_studies.papers.imc19 import _draw, _heat
     from fullpipe_studies.papers.imc19._tree import CLASSES
 
@@ -314,7 +314,7 @@ def test_no_line_leaves_its_plot(small: Results, name: str) -> None:
             assert low <= min(values) and max(values) <= high
 
 
-def test_flows_of_one_controller_are_told_apart() -> None:
+def test_same_controller_flows_are_distinguished() -> None:
     results = _two_flows()
     colours = p.flow_colours(p.panels(results))
     assert list(colours) == [flow["label"] for flow in results.runs[0].summary["flows"]]
@@ -324,7 +324,7 @@ def test_flows_of_one_controller_are_told_apart() -> None:
     assert all(name in svg for name in colours)
 
 
-def test_a_panel_of_an_untrustworthy_run_says_so() -> None:
+def test_untrustworthy_panel_is_marked() -> None:
     results = _two_flows()
     results.runs[0].summary["provenance"]["untrustworthy"] = ["late"]
     assert [panel.title.endswith("(untrustworthy)") for panel in p.panels(results)] == [True]
@@ -341,7 +341,7 @@ def test_captions_are_about_what_is_drawn(small: Results) -> None:
     assert "idles" not in waits["inflight"] and "reaches" not in waits["throughput"]
 
 
-def test_text_on_a_field_without_colour_follows_the_page() -> None:
+def test_text_on_uncoloured_tile_follows_theme() -> None:
     from fullpipe.report.figures import grid, svg
 
     tiles = [grid.Tile("a", "a", "Goodput", 0.5, "+4", ""), grid.Tile("a", "a", "Share", None, "1 / 2", "")]
@@ -349,7 +349,7 @@ def test_text_on_a_field_without_colour_follows_the_page() -> None:
     assert f'fill="{theme.INK}">1 / 2<' in drawn and f'fill="{grid._LABEL}">+4<' in drawn
 
 
-def test_a_close_up_lists_only_the_flows_that_it_shows() -> None:
+def test_close_up_lists_only_its_flows() -> None:
     flows = [
         {"controller": "cubic", "label": "early", "start_jitter": "0 s"},
         {"controller": "cubic", "label": "late", "start": "5 s"},

@@ -40,7 +40,7 @@ def file_system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.usefixtures("file_system")
-def test_a_streamed_file_has_its_name_when_it_is_whole(tmp_path: Path) -> None:
+def test_streamed_file_is_renamed_when_complete(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("old")
     (tmp_path / "x").chmod(0o640)
     with files.streamed(tmp_path, "x") as file:
@@ -52,7 +52,7 @@ def test_a_streamed_file_has_its_name_when_it_is_whole(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("file_system")
 @pytest.mark.parametrize("raised", [KeyboardInterrupt, OSError(errno.ENOSPC, "full"), ValueError])
-def test_a_streamed_file_that_fails_leaves_nothing(raised: type[BaseException], tmp_path: Path) -> None:
+def test_failed_stream_leaves_nothing(raised: type[BaseException], tmp_path: Path) -> None:
     (tmp_path / "x").write_text("old")
     with pytest.raises(BaseException), files.streamed(tmp_path, "x") as file:  # noqa: B017
         os.write(file, b"new")
@@ -61,7 +61,7 @@ def test_a_streamed_file_that_fails_leaves_nothing(raised: type[BaseException], 
 
 
 @pytest.mark.usefixtures("file_system")
-def test_a_folder_that_goes_away_while_a_file_is_streamed_is_a_sentence(tmp_path: Path) -> None:
+def test_directory_removed_while_streaming_is_error(tmp_path: Path) -> None:
     (tmp_path / "new").mkdir()
     gone = pytest.raises(OutputError, match=r"cannot write .*new/x: .*same command again")
     with gone, files.streamed(tmp_path / "new", "x"):
@@ -72,7 +72,7 @@ def test_a_folder_that_goes_away_while_a_file_is_streamed_is_a_sentence(tmp_path
 
 @pytest.mark.full_disk
 @pytest.mark.parametrize("named", [False, True])
-def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(named: bool, tmp_path: Path) -> None:
+def test_failed_write_keeps_only_old_file(named: bool, tmp_path: Path) -> None:
     (tmp_path / "x").write_text("old")
     with pytest.raises(OutputError, match=r"cannot write .*x: File too large; raise the limit.*ulimit -f"):
         files.write_named(tmp_path / "x", b"n" * 101) if named else files.write(tmp_path, "x", b"n" * 101)
@@ -81,7 +81,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(named: bool, tm
 
 
 @pytest.mark.full_disk
-def test_an_appended_line_is_whole_or_not_there(tmp_path: Path) -> None:
+def test_append_is_atomic(tmp_path: Path) -> None:
     files.append(tmp_path, "log", b"a" * 60 + b"\n")
     with pytest.raises(OutputError):
         files.append(tmp_path, "log", b"b" * 60 + b"\n")
@@ -98,7 +98,7 @@ def test_an_interrupted_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest
     assert names(tmp_path) == []
 
 
-def test_a_file_that_is_replaced_keeps_its_permissions(tmp_path: Path) -> None:
+def test_replaced_file_keeps_its_permissions(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_text("old")
     path.chmod(0o664)
@@ -110,7 +110,7 @@ def test_a_file_that_is_replaced_keeps_its_permissions(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["report.html", "runs/sim-reno-seed1.json", "figures/rtt.svg"])
-def test_a_file_replaces_a_link_and_not_its_target(name: str, tmp_path: Path) -> None:
+def test_link_is_replaced_not_its_target(name: str, tmp_path: Path) -> None:
     victim, out = tmp_path / "victim", tmp_path / "out"
     victim.write_text("precious")
     (out / name).parent.mkdir(parents=True)
@@ -120,7 +120,7 @@ def test_a_file_replaces_a_link_and_not_its_target(name: str, tmp_path: Path) ->
     assert not (out / name).is_symlink() and (out / name).stat().st_size > 100
 
 
-def test_a_linked_subfolder_is_an_error_and_a_linked_folder_is_not(tmp_path: Path) -> None:
+def test_linked_subdirectory_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "real").mkdir()
     (tmp_path / "out").symlink_to("real")
@@ -132,9 +132,7 @@ def test_a_linked_subfolder_is_an_error_and_a_linked_folder_is_not(tmp_path: Pat
     assert names(tmp_path / "real") == ["report.html", "runs"]
 
 
-def test_the_name_of_an_incomplete_file_cannot_be_guessed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_incomplete_file_name_is_unpredictable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Even if it is, a link there is not followed."""
     (tmp_path / "victim").write_text("precious")
     monkeypatch.setattr("secrets.token_hex", lambda _bytes: "guessed")
@@ -144,7 +142,7 @@ def test_the_name_of_an_incomplete_file_cannot_be_guessed(
     assert (tmp_path / "victim").read_text() == "precious"
 
 
-def test_a_file_that_the_user_named_may_be_a_link_or_a_device(tmp_path: Path) -> None:
+def test_user_named_file_may_be_link(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "claims.md").write_text("old")
     (tmp_path / "link.md").symlink_to("docs/claims.md")
@@ -161,7 +159,7 @@ def test_a_file_that_the_user_named_may_be_a_link_or_a_device(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("number", "said"),
+    ("number", "message"),
     [
         (errno.ENOSPC, r"No space left on device; free about 7 MB on the disk of .*, then give the same"),
         (errno.EDQUOT, r"quota exceeded; free about 7 MB"),
@@ -172,18 +170,18 @@ def test_a_file_that_the_user_named_may_be_a_link_or_a_device(tmp_path: Path) ->
     ],
 )
 def test_each_cause_has_its_fix(
-    number: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    number: int, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*_: object) -> int:
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(os, "write", fails)
-    with pytest.raises(OutputError, match=rf"^cannot write {tmp_path}/x: .*{said}") as caught:
+    with pytest.raises(OutputError, match=rf"^cannot write {tmp_path}/x: .*{message}") as caught:
         files.write(tmp_path, "x", b"x", needed=7_000_000)
     assert isinstance(caught.value, OSError), "who catches OSError catches it"
 
 
-def test_what_stands_in_the_way_is_named(tmp_path: Path) -> None:
+def test_write_error_names_its_obstacle(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match=r"file is a file, and a folder is needed; move that file away"):
         files.write(tmp_path / "file", "x", b"")
@@ -197,12 +195,12 @@ def test_what_stands_in_the_way_is_named(tmp_path: Path) -> None:
 # Folders.
 
 
-def test_a_new_folder_is_never_one_that_exists(tmp_path: Path) -> None:
+def test_new_directory_never_exists_before(tmp_path: Path) -> None:
     made = [files.new_folder(tmp_path / "out" / "run") for _ in range(3)]
     assert [one.name for one in made] == ["run", "run-2", "run-3"]
 
 
-def test_the_folders_that_were_made_are_known(tmp_path: Path) -> None:
+def test_created_directories_are_recorded(tmp_path: Path) -> None:
     made = files.make_folder(tmp_path / "a" / "b")
     assert made == [tmp_path / "a", tmp_path / "a" / "b"]
     assert files.make_folder(tmp_path / "a" / "b") == []
@@ -226,7 +224,7 @@ def test_obstacles_are_found_without_creating_anything(tmp_path: Path) -> None:
     assert names(tmp_path) == ["dangling", "file"]
 
 
-def test_incomplete_files_are_removed_and_others_are_not(tmp_path: Path) -> None:
+def test_only_incomplete_files_are_removed(tmp_path: Path) -> None:
     for name in ("ab/.fullpipe-00.part", "ab/.notes.part", "ab/x.zip", "elsewhere/.fullpipe-00.part"):
         (tmp_path / "runs" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "runs" / name).write_text("")
@@ -237,7 +235,7 @@ def test_incomplete_files_are_removed_and_others_are_not(tmp_path: Path) -> None
     assert names(tmp_path / "elsewhere") == [".fullpipe-00.part"]
 
 
-def test_nothing_is_removed_from_a_linked_folder(tmp_path: Path) -> None:
+def test_linked_directory_is_not_cleaned(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / ".fullpipe-00.part").write_text("")
     (tmp_path / "runs").symlink_to(tmp_path / "elsewhere")
@@ -245,9 +243,7 @@ def test_nothing_is_removed_from_a_linked_folder(tmp_path: Path) -> None:
     assert names(tmp_path / "elsewhere") == [".fullpipe-00.part"]
 
 
-def test_a_lock_whose_file_was_removed_meanwhile_is_taken_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_removed_lock_file_is_locked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, taken = files.fcntl.flock, []
 
     def removed_after_it_was_opened(descriptor: int, how: int) -> None:
@@ -285,7 +281,7 @@ def labelled(run: Run, label: str) -> Run:
     return replace(run, alternative=replace(run.alternative, label=label))
 
 
-def test_runs_whose_labels_differ_only_in_odd_characters_have_files_of_their_own(tmp_path: Path) -> None:
+def test_similar_labels_get_separate_files(tmp_path: Path) -> None:
     results = one_run()
     labels = ["a b", "a/b", "x" * 300]
     replace(results, runs=[labelled(results.runs[0], label) for label in labels]).write(tmp_path)
@@ -294,9 +290,7 @@ def test_runs_whose_labels_differ_only_in_odd_characters_have_files_of_their_own
     assert all(len(name) < 200 for name in written)
 
 
-def test_a_report_that_cannot_be_written_leaves_the_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_report_keeps_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     results = one_run()
     monkeypatch.setattr("fullpipe.report.report.html", lambda *_: "x" * 10**7)
     most = 10**6

@@ -88,11 +88,11 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Tree:
         "Cargo.lock",
     ],
 )
-def test_what_both_worlds_do_is_in_both_fingerprints(source: str, tree: Tree) -> None:
+def test_shared_sources_are_in_both_fingerprints(source: str, tree: Tree) -> None:
     assert tree.changed_by(source) == set(WORLDS)
 
 
-def test_every_other_source_of_a_world_is_in_its_fingerprint(tree: Tree) -> None:
+def test_other_sources_are_in_their_fingerprint(tree: Tree) -> None:
     members = _members()
     expected: dict[str, set[str]] = {}
     for variable, member in WORLDS.items():
@@ -108,11 +108,11 @@ def test_every_other_source_of_a_world_is_in_its_fingerprint(tree: Tree) -> None
 
 
 @pytest.mark.parametrize("source", ["crates/py/src/controller.rs", CONTROLLERS])
-def test_what_drives_controllers_in_python_is_in_the_simulators_fingerprint(source: str, tree: Tree) -> None:
+def test_python_driver_is_in_sim_fingerprint(source: str, tree: Tree) -> None:
     assert tree.changed_by(source) == {"FULLPIPE_SIM_BUILD"}
 
 
-def test_a_new_file_is_in_the_fingerprint(tree: Tree) -> None:
+def test_new_file_changes_fingerprint(tree: Tree) -> None:
     new = tree.root / "crates" / "scenario" / "src" / "behaviour.rs"
     new.write_text("", encoding="utf-8")
     after = tree.changed()
@@ -127,7 +127,7 @@ def test_a_new_file_is_in_the_fingerprint(tree: Tree) -> None:
         ("crates/cc/src/parameter.rs", "crates/units/src/other.rs"),
     ],
 )
-def test_a_moved_file_is_no_other_build(source: str, place: str, tree: Tree) -> None:
+def test_moved_file_keeps_fingerprint(source: str, place: str, tree: Tree) -> None:
     new = tree.root / place
     new.parent.mkdir(exist_ok=True)
     old = (tree.root / source).rename(new)
@@ -146,7 +146,7 @@ def test_a_moved_file_is_no_other_build(source: str, place: str, tree: Tree) -> 
         (CONTROLLERS, "_STACKS = (", "_STACKS  =  (\n"),
     ],
 )
-def test_comments_and_layout_are_no_other_build(source: str, before: str, after: str, tree: Tree) -> None:
+def test_comments_and_layout_keep_fingerprint(source: str, before: str, after: str, tree: Tree) -> None:
     path = tree.root / source
     content = path.read_text(encoding="utf-8")
     assert before in content
@@ -169,7 +169,7 @@ def test_comments_and_layout_are_no_other_build(source: str, before: str, after:
         (CONTROLLERS, "    return", "return"),
     ],
 )
-def test_what_may_mean_something_else_is_another_build(
+def test_possible_meaning_change_changes_fingerprint(
     source: str, before: str, after: str, tree: Tree
 ) -> None:
     path = tree.root / source
@@ -181,7 +181,7 @@ def test_what_may_mean_something_else_is_another_build(
     assert "FULLPIPE_SIM_BUILD" in changed
 
 
-def test_tokens_are_read_as_rust_and_python_read_them(tmp_path: Path) -> None:
+def test_tokens_match_rust_and_python_lexers(tmp_path: Path) -> None:
     """The tests of the build script's lexer, which cargo does not run."""
     tests = tmp_path / "tokens"
     source = ROOT / "crates" / "py" / "tokens.rs"
@@ -191,7 +191,7 @@ def test_tokens_are_read_as_rust_and_python_read_them(tmp_path: Path) -> None:
     assert "10 passed" in done.stdout
 
 
-def test_no_run_depends_on_what_is_left_out() -> None:
+def test_runs_do_not_depend_on_exclusions() -> None:
     """Neither the worlds nor what they read of the scenario's crate use its words."""
     left_out = WORDS | REFUSALS
     named = {Path(one).stem for one in _unread() if "/scenario/" in one}

@@ -82,7 +82,7 @@ def test_a_gate_file_is_read() -> None:
     assert first.command.startswith("fullpipe compare cubic --duration '1 s' --rate '10 Mbit/s'")
 
 
-def test_a_scenario_file_takes_the_subject_in_place_of_what_it_compares() -> None:
+def test_scenario_file_compare_becomes_subject() -> None:
     Path("two.toml").write_text(
         'duration = "1 s"\ncompare = ["reno", "vegas"]\n'
         '[path]\nrate = "10 Mbit/s"\nrtt = "20 ms"\n[[flows]]\n'
@@ -156,7 +156,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("text", "field", "fragment"), MISTAKES)
-def test_a_mistake_is_one_sentence_that_names_file_and_field(text: str, field: str, fragment: str) -> None:
+def test_error_names_file_and_field(text: str, field: str, fragment: str) -> None:
     write(text)
     code, _, errors = gate("check")
     assert code == 2
@@ -171,7 +171,7 @@ def test_a_mistake_has_its_line() -> None:
     assert (caught.value.file, caught.value.line) == ("gate.toml", 9)
 
 
-def test_a_bound_needs_a_path_that_has_it() -> None:
+def test_bound_needs_path_with_it() -> None:
     changing = '[path]\nrate = "10 Mbit/s"\nrtt = "20 ms"\nchanges = [{ at = "500 ms", rate = "5 Mbit/s" }]\n'
     Path("changing.toml").write_text(f'duration = "1 s"\n{changing}\n[[flows]]\n')
     write(HEAD + case(path='scenario = "changing.toml"', more='at_least = { goodput_bps = "90 %" }'))
@@ -179,7 +179,7 @@ def test_a_bound_needs_a_path_that_has_it() -> None:
     assert code == 2 and "known and constant" in errors and "at_least.goodput_bps" in errors, errors
 
 
-def test_code_of_a_gate_file_needs_consent() -> None:
+def test_code_in_gate_file_needs_consent() -> None:
     Path("mine.py").write_text("raise SystemExit\n")
     for one in (case(), case(kind="conform", path='conform = "clean-path"')):
         write('subject = "mine.py:Mine"\n' + one)
@@ -201,7 +201,7 @@ def test_what_a_scenario_starts_needs_consent() -> None:
     assert code == 2 and "case[0].scenario" in errors and "give the option --allow-programs" in errors, errors
 
 
-def test_files_of_controllers_are_relative_to_the_gate_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_controller_files_are_relative_to_gate(monkeypatch: pytest.MonkeyPatch) -> None:
     Path("mine.py").write_text("import fullpipe as fp\n\n\nclass Mine(fp.Controller):\n    pass\n")
     write(
         'subject = "mine.py:Mine"\nseeds = 1\n' + case() + case("c", "", "conform", 'conform = "tail-loss"')
@@ -217,7 +217,7 @@ def test_a_missing_gate_file_is_named() -> None:
     assert code == 2 and "gate.toml" in errors and "check the path" in errors
 
 
-def test_a_pattern_without_a_case_is_a_mistake() -> None:
+def test_pattern_without_cases_is_an_error() -> None:
     write(CUBIC)
     code, _, errors = gate("check", "--only", "x*")
     assert code == 2 and errors.startswith('fullpipe: --only "x*"') and "small, tolerant" in errors, errors
@@ -238,7 +238,7 @@ def test_a_pattern_without_a_case_is_a_mistake() -> None:
         ("retransmits", "5", 0.0, 5.0),
     ],
 )
-def test_a_tolerance_is_a_share_or_an_amount(name: str, text: str, before: float, tolerated: float) -> None:
+def test_tolerance_is_relative_or_absolute(name: str, text: str, before: float, tolerated: float) -> None:
     found = quantities.tolerance("x", text, quantities.MEASURES[name])
     assert found.of(before) == pytest.approx(tolerated)
 
@@ -255,7 +255,7 @@ def test_a_tolerance_is_a_share_or_an_amount(name: str, text: str, before: float
         ("jain_index", 0.8, 0.8, ""),
     ],
 )
-def test_a_bound_has_a_unit_or_is_of_the_path(name: str, given: Any, amount: float, of_path: str) -> None:
+def test_bound_is_absolute_or_path_relative(name: str, given: Any, amount: float, of_path: str) -> None:
     found = quantities.bound("x", given, quantities.MEASURES[name])
     assert (found.amount, found.of_path) == (pytest.approx(amount), of_path)
 
@@ -263,7 +263,7 @@ def test_a_bound_has_a_unit_or_is_of_the_path(name: str, given: Any, amount: flo
 # Recording and checking.
 
 
-def test_what_is_as_before_passes_in_three_lines() -> None:
+def test_unchanged_cases_pass_in_three_lines() -> None:
     record(CUBIC)
     code, out, _ = gate("check")
     assert code == 0
@@ -274,7 +274,7 @@ def test_what_is_as_before_passes_in_three_lines() -> None:
     ]
 
 
-def test_a_baseline_has_a_readable_line_for_each_case_and_no_time_or_machine() -> None:
+def test_baseline_is_one_line_per_case() -> None:
     record(HEAD + case("b") + case("a"))
     first, second = lines()
     assert [first["key"], second["key"]] == [{"case": "a", "world": "sim"}, {"case": "b", "world": "sim"}]
@@ -283,7 +283,7 @@ def test_a_baseline_has_a_readable_line_for_each_case_and_no_time_or_machine() -
     assert set(first) == {"key", "gate", "subject", "setting", "seeds", "measures", "records"}
 
 
-def test_a_planted_change_is_caught_and_said_to_be_worse_or_better() -> None:
+def test_injected_change_is_detected_and_rated() -> None:
     record(CUBIC, "--traces")
     code, out, errors = gate("check", "--subject", "cubic:beta=0.5", "--no-cache")
     assert code == 1, errors
@@ -295,7 +295,7 @@ def test_a_planted_change_is_caught_and_said_to_be_worse_or_better() -> None:
     assert "The baseline is of another subject: cubic, not cubic:beta=0.5." in words
 
 
-def test_without_traces_the_measures_and_the_command_are_shown() -> None:
+def test_without_traces_measures_are_shown() -> None:
     record(CUBIC)
     code, out, _ = gate("check", "--subject", "cubic:beta=0.5", "--only", "tolerant")
     assert code == 1
@@ -304,7 +304,7 @@ def test_without_traces_the_measures_and_the_command_are_shown() -> None:
     assert "--traces also shows where runs part" in words and "fullpipe compare cubic:beta=0.5" in words
 
 
-def test_traces_follow_the_cases_and_damage_to_one_hides_only_where_runs_part(here: Path) -> None:
+def test_damaged_trace_hides_only_divergence_point(here: Path) -> None:
     record(CUBIC, "--traces")
     folder = here / "gate-baseline.traces"
     assert [one.name for one in sorted(folder.iterdir())] == ["small-sim.parquet", "tolerant-sim.parquet"]
@@ -327,7 +327,7 @@ def test_better_fails_unless_it_is_allowed() -> None:
     assert (code, "1 better" in out) == (0, True), out
 
 
-def test_a_broken_promise_fails_and_recording_it_is_noted() -> None:
+def test_broken_promise_fails_despite_recording() -> None:
     promise = 'exact = false\nat_least = { goodput_bps = "99 %" }\nat_most = { queue_delay_p95_ms = "9 bdp" }'
     write(HEAD + case(more=promise))
     code, _, errors = gate("record")
@@ -338,7 +338,7 @@ def test_a_broken_promise_fails_and_recording_it_is_noted() -> None:
     assert "at least 99 % (9.90)" in out and "at most" not in out
 
 
-def test_not_worse_than_runs_the_other_controller() -> None:
+def test_not_worse_than_runs_other_controller() -> None:
     write('subject = "fixed:cwnd=2"\nseeds = 1\n' + case(more='not_worse_than = "cubic"'))
     code, _, errors = gate("record")
     assert code == 0 and "not worse than cubic by 1 %" in errors, errors
@@ -348,7 +348,7 @@ def test_not_worse_than_runs_the_other_controller() -> None:
     assert gate("check")[0] == 0
 
 
-def test_a_conformance_case_must_pass_where_it_is_promised() -> None:
+def test_must_pass_case_has_to_pass() -> None:
     text = HEAD + case("loss", kind="conform", path='conform = "random-loss"')
     record(text)
     assert lines()[0]["verdict"] == "fail"
@@ -363,7 +363,7 @@ def test_names_of_controllers_are_no_behaviour() -> None:
     assert gate("check", "--subject", "cubic:fast_convergence=1")[0] == 0
 
 
-def test_another_setting_or_a_new_case_asks_to_record() -> None:
+def test_changed_or_new_case_needs_recording() -> None:
     record(HEAD + case())
     write(HEAD + case(path=ON_PATH.replace("20 ms", "30 ms")) + case("new"))
     code, out, _ = gate("check")
@@ -373,7 +373,7 @@ def test_another_setting_or_a_new_case_asks_to_record() -> None:
     assert "not those of the baseline; record it again" in words and "the baseline has no line of it" in words
 
 
-def test_a_case_that_is_gone_is_noted() -> None:
+def test_removed_case_is_noted() -> None:
     record(CUBIC)
     write(HEAD + case())
     code, out, _ = gate("check")
@@ -389,7 +389,7 @@ def test_only_replaces_its_lines_alone() -> None:
     assert (after[1]["subject"], before[1]["subject"]) == ("reno", "cubic")
 
 
-def test_a_baseline_is_missing_damaged_or_of_another_version() -> None:
+def test_missing_or_damaged_baseline_is_refused() -> None:
     write(CUBIC)
     code, _, errors = gate("check")
     assert code == 2 and "gate-baseline.jsonl is missing" in errors and "`fullpipe gate record`" in errors
@@ -408,7 +408,7 @@ def test_a_baseline_is_missing_damaged_or_of_another_version() -> None:
         assert path.read_text() == damaged
 
 
-def test_an_interrupted_record_leaves_the_old_baseline(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_record_keeps_old_baseline(monkeypatch: pytest.MonkeyPatch) -> None:
     before = record(CUBIC)
 
     def interrupted(*_: object) -> None:
@@ -421,20 +421,20 @@ def test_an_interrupted_record_leaves_the_old_baseline(monkeypatch: pytest.Monke
     assert {one.name for one in Path().iterdir()} == {"gate.toml", "gate-baseline.jsonl", "cache"}
 
 
-def test_ten_runs_on_one_and_two_jobs_give_equal_bytes() -> None:
+def test_job_count_does_not_change_bytes() -> None:
     text = HEAD + case() + case("lossy", path=f'{ON_PATH}\nloss = "1 %"\njitter = "1 ms"')
     found = {record(text, "--no-cache", "--jobs", str(1 + number % 2)) for number in range(10)}
     assert len(found) == 1
 
 
-def test_finished_runs_are_kept_and_found_again(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_finished_runs_are_cached(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     record(HEAD + case())
     assert any((here / "cache").rglob("*.pack"))
     monkeypatch.setattr("fullpipe.runs.worlds.sim.Simulator.run", lambda *_: pytest.fail("it ran again"))
     assert gate("check")[0] == 0
 
 
-def test_conformance_cases_are_kept_and_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_conformance_cases_are_cached(monkeypatch: pytest.MonkeyPatch) -> None:
     # One has whole numbers among its values, which JSON tells from others.
     text = case("some", kind="conform", path='conform = ["law.run", "startup-plateau"]')
     record('subject = "bbr3"\n' + text)
@@ -443,7 +443,7 @@ def test_conformance_cases_are_kept_and_found_again(monkeypatch: pytest.MonkeyPa
     assert gate("check")[0] == 0
 
 
-def test_two_baselines_are_compared_without_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_baselines_are_compared_without_run(monkeypatch: pytest.MonkeyPatch) -> None:
     record(CUBIC)
     Path("gate-baseline.jsonl").rename("old.jsonl")
     record(CUBIC, "--subject", "cubic:beta=0.5")
@@ -455,7 +455,7 @@ def test_two_baselines_are_compared_without_a_run(monkeypatch: pytest.MonkeyPatc
     assert code == 2 and "none.jsonl is missing" in errors
 
 
-def test_the_answer_is_written_with_figures_of_what_changed(here: Path) -> None:
+def test_answer_is_written_with_changed_figures(here: Path) -> None:
     record(HEAD + case(), "--traces")
     code, _, errors = gate("check", "--subject", "cubic:beta=0.5", "--only", "small", "--out", "out")
     assert code == 1
@@ -467,7 +467,7 @@ def test_the_answer_is_written_with_figures_of_what_changed(here: Path) -> None:
     assert gate("check", "--only", "small", "--out", "out")[0] == 0, "a folder with earlier results"
 
 
-def test_init_writes_a_gate_that_passes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_init_writes_passing_gate(monkeypatch: pytest.MonkeyPatch) -> None:
     # Short runs are enough to see that each case can run.
     monkeypatch.setattr(template, "_PATH", {**template._PATH, "rate": "5 Mbit/s", "duration": "500 ms"})
     monkeypatch.setattr(
@@ -484,7 +484,7 @@ def test_init_writes_a_gate_that_passes_at_once(monkeypatch: pytest.MonkeyPatch)
     assert gate("check")[0] == 0
 
 
-def test_init_for_two_controllers_and_for_one_that_does_not_exist() -> None:
+def test_init_takes_several_or_refuses_unknown() -> None:
     assert gate("init", "--controllers", "bbr3,cubic")[0] == 0
     assert {one.subject for one in document.load(Path("gate.toml")).cases} == {"bbr3", "cubic"}
     code, _, errors = gate("init", "--controllers", "cubik", "--force")
@@ -518,7 +518,7 @@ def measured(of: Any, mean: float, half: float = 0.0, *, records: tuple[str, ...
         ((10e6, 0.5e6), (10e6, 0.5e6), UNDECIDED),
     ],
 )
-def test_within_is_decided_by_means_and_their_intervals(before: Any, after: Any, status: str) -> None:
+def test_within_compares_means_and_intervals(before: Any, after: Any, status: str) -> None:
     of = one_case('within = { goodput_bps = "1 %" }')
     assert judge.judged(of, measured(of, *before), measured(of, *after), None).status == status
 
@@ -527,18 +527,18 @@ def test_within_is_decided_by_means_and_their_intervals(before: Any, after: Any,
     ("value", "status"),
     [((9.1e6, 0), EQUAL), ((8.9e6, 0), BROKEN), ((9.1e6, 0.2e6), UNDECIDED), ((8e6, 0.2e6), BROKEN)],
 )
-def test_a_promise_is_decided_by_the_interval(value: Any, status: str) -> None:
+def test_promise_is_decided_by_interval(value: Any, status: str) -> None:
     of = one_case('exact = false\nat_least = { goodput_bps = "90 %" }')
     assert judge.judged(of, measured(of, 10e6), measured(of, *value), None).status == status
 
 
-def test_a_promise_about_what_no_run_has_is_broken() -> None:
+def test_promise_without_value_is_broken() -> None:
     of = one_case('exact = false\nat_most = { fct_mean_ms = "1 s" }')
     found = judge.judged(of, measured(of, 1e6), measured(of, 1e6), None)
     assert found.status == BROKEN and "no run has it" in found.rows[0].promise
 
 
-def test_a_record_that_differs_where_no_measure_does_is_a_change() -> None:
+def test_differing_record_alone_is_change() -> None:
     of = one_case("exact = true")
     found = judge.judged(of, measured(of, 1e6), measured(of, 1e6, records=("a", "c")), None)
     assert found.status == CHANGED
@@ -547,7 +547,7 @@ def test_a_record_that_differs_where_no_measure_does_is_a_change() -> None:
     )
 
 
-def test_the_exit_code_is_that_of_the_worst_case() -> None:
+def test_exit_code_follows_worst_case() -> None:
     def code(*statuses: str, **more: bool) -> int:
         return Answer(tuple(Verdict("a", "sim", "x", one) for one in statuses), "b", **more).code
 
@@ -577,7 +577,7 @@ def answer() -> Answer:
     )
 
 
-def test_junit_is_xml_with_failures_errors_and_skipped(answer: Answer) -> None:
+def test_junit_has_failures_errors_and_skipped(answer: Answer) -> None:
     suite = ElementTree.fromstring(formats.junit(answer))
     counts = {name: suite.get(name) for name in ("tests", "failures", "errors", "skipped")}
     assert counts == {"tests": "4", "failures": "1", "errors": "1", "skipped": "1"}
@@ -586,21 +586,21 @@ def test_junit_is_xml_with_failures_errors_and_skipped(answer: Answer) -> None:
 
 
 def test_json_has_every_case(answer: Answer) -> None:
-    told = json.loads(formats.as_json(answer))
-    assert told["exit_code"] == 2 and [one["status"] for one in told["cases"]] == [
+    reported = json.loads(formats.as_json(answer))
+    assert reported["exit_code"] == 2 and [one["status"] for one in reported["cases"]] == [
         EQUAL, WORSE, UNDECIDED, FAILED
     ]  # fmt: skip
-    assert told["cases"][1]["changes"][0]["after"] == "8.0"
+    assert reported["cases"][1]["changes"][0]["after"] == "8.0"
 
 
-def test_markdown_has_the_table_and_keeps_hostile_names_in_their_cells(answer: Answer) -> None:
+def test_markdown_escapes_hostile_names(answer: Answer) -> None:
     text = formats.markdown(answer)
     assert "| slow | sim | Goodput, Mbit/s | 9.1 | 8.0 | -12.1 % | within 1 % | worse |" in text
     assert "`fullpipe compare cubic`" in text
     assert "\x1b" not in text and "<b>" not in text and "\n::error" not in text
 
 
-def test_github_has_one_annotation_for_each_case_that_is_not_equal(answer: Answer) -> None:
+def test_github_annotates_each_unequal_case(answer: Answer) -> None:
     annotations = [one for one in formats.github(answer).splitlines() if one.startswith("::")]
     assert [one.partition(" ")[0] for one in annotations] == ["::error", "::notice", "::error"]
     assert "title=Fullpipe gate%3A slow%2C sim is worse::" in annotations[0]
@@ -647,7 +647,7 @@ def kernel(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 KERNEL = 'subject = "cubic"\nworlds = ["kernel"]\nseeds = 1\nrepetitions = 5\n'
 
 
-def test_wall_time_is_repeated_until_it_decides_or_stays_undecided(kernel: list[int]) -> None:
+def test_wall_time_is_repeated_until_decided(kernel: list[int]) -> None:
     record(KERNEL + case(more='within = { goodput_bps = "1 %" }'))
     assert "spread" in lines()[0] and not lines()[0]["records"]
     kernel.clear()
@@ -696,7 +696,7 @@ QUIC = 'subject = "noq:bbr3"\nworlds = ["quic"]\nseeds = 1\n' + case()
 
 
 @pytest.mark.usefixtures("stack")
-def test_a_subject_in_a_stack_is_recorded_and_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stack_subject_is_recorded_and_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     record(QUIC)
     assert gate("check", "--no-cache")[0] == 0
     # A program that was built again has another fingerprint, so that its runs are not those of the cache.
@@ -716,7 +716,7 @@ def test_a_subject_in_a_stack_is_recorded_and_checked(monkeypatch: pytest.Monkey
         ("hostile message", "rubbish"),
     ],
 )
-def test_a_subject_that_misbehaves_is_named_and_nothing_is_written(
+def test_misbehaving_subject_is_named_writing_nothing(
     how: str, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = record(QUIC)
@@ -741,20 +741,20 @@ def test_a_conformance_case_that_hangs_ends(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.usefixtures("stack")
-def test_a_controller_that_the_stack_has_not_is_named() -> None:
+def test_unknown_stack_controller_is_named() -> None:
     write(QUIC.replace("noq:bbr3", "noq:bbr9"))
     code, _, errors = gate("record")
     assert code == 2 and "noq:bbr9" in errors and "noq:bbr3" in errors, errors
 
 
-def test_without_the_program_the_case_says_how_to_get_it() -> None:
+def test_missing_program_error_names_make_quic() -> None:
     write(QUIC)
     code, _, errors = gate("record")
     assert code == 2 and "`make quic`" in errors
 
 
 @pytest.mark.usefixtures("stack")
-def test_init_for_a_stack_takes_its_controllers() -> None:
+def test_init_for_stack_uses_its_controllers() -> None:
     assert gate("init", "--stack", "noq")[0] == 0
     found = document.load(Path("gate.toml")).cases
     assert {one.subject for one in found} == {"noq:bbr3", "noq:cubic"}
@@ -765,7 +765,7 @@ def test_init_for_a_stack_takes_its_controllers() -> None:
     assert code == 2 and "noq:vegas" in errors and "noq:cubic" in errors
 
 
-def test_the_baseline_is_the_same_after_a_round_trip() -> None:
+def test_baseline_survives_a_round_trip() -> None:
     record(CUBIC)
     found = baseline.read(Path("gate-baseline.jsonl"))
     baseline.write(Path("again.jsonl"), list(found.values()))
@@ -777,7 +777,7 @@ def test_the_baseline_is_the_same_after_a_round_trip() -> None:
 ROOT = Path(__file__).parent.parent
 
 
-def test_the_page_is_short_and_its_gate_file_is_one() -> None:
+def test_page_is_short_with_valid_example() -> None:
     text = (ROOT / "docs" / "how-to" / "gate.md").read_text(encoding="utf-8")
     assert len(text.split()) <= 900
     (example,) = re.findall(r"^```toml\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
@@ -793,7 +793,7 @@ def test_the_page_is_short_and_its_gate_file_is_one() -> None:
 
 
 @pytest.mark.parametrize("name", ["docs/how-to/gate.md", "README.md", "action.yml", ".gitlab/gate.yml"])
-def test_commands_have_the_options_that_are_named(name: str) -> None:
+def test_documented_gate_options_exist(name: str) -> None:
     found = re.findall(r"fullpipe gate (\w+)([^`\n]*)", (ROOT / name).read_text(encoding="utf-8"))
     assert found
     for command, rest in found:
@@ -802,7 +802,7 @@ def test_commands_have_the_options_that_are_named(name: str) -> None:
             assert option in shown, (command, option)
 
 
-def test_the_templates_are_yaml_and_keep_the_answer() -> None:
+def test_ci_templates_are_yaml() -> None:
     yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
     action = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
     assert action["runs"]["using"] == "composite"

@@ -36,7 +36,7 @@ def grid(folder: Path, text: str, *, quick: bool = False) -> document.Grid:
 # From a file to cells.
 
 
-def test_lists_become_every_combination_and_names_say_which(tmp_path: Path) -> None:
+def test_lists_expand_to_all_combinations(tmp_path: Path) -> None:
     found = grid(
         tmp_path,
         '[defaults]\nduration = "2 s"\nbuffer = "1 bdp"\ntcp_memory = "linux"\n'
@@ -62,7 +62,7 @@ def test_lists_become_every_combination_and_names_say_which(tmp_path: Path) -> N
     assert spec["hosts"]["tcp_wmem_bytes"][2] == 4 << 20
 
 
-def test_a_cell_takes_what_a_scenario_takes(tmp_path: Path) -> None:
+def test_cell_accepts_scenario_keys(tmp_path: Path) -> None:
     (found,) = grid(
         tmp_path,
         '[defaults]\ncontroller = "reno"\n[[cells]]\nname = "a"\nrate = "10 Mbit/s"\nrtt = "20 ms"\n'
@@ -74,7 +74,7 @@ def test_a_cell_takes_what_a_scenario_takes(tmp_path: Path) -> None:
     assert found.alternative.spec["forward"][0]["rate_bps"]["changes"] == [[1_000_000_000, 5_000_000]]
 
 
-def test_deliveries_are_looked_up_beside_the_grid(tmp_path: Path) -> None:
+def test_deliveries_are_relative_to_grid(tmp_path: Path) -> None:
     (tmp_path / "t.deliveries").write_text("1\n2\n3\n", encoding="utf-8")
     (found,) = grid(
         tmp_path,
@@ -83,7 +83,7 @@ def test_deliveries_are_looked_up_beside_the_grid(tmp_path: Path) -> None:
     assert found.document["path"]["deliveries"] == str(tmp_path / "t.deliveries")
 
 
-def test_quick_takes_the_named_cells_and_shortens_them(tmp_path: Path) -> None:
+def test_quick_selects_and_shortens_cells(tmp_path: Path) -> None:
     text = f'{CELL}[[cells]]\nname = "b"\n{PATH}[quick]\nduration = "1 s"\ncells = ["b"]\n'
     found = grid(tmp_path, text, quick=True)
     assert [(cell.name, cell.alternative.duration_s) for cell in found.cells] == [("b", 1.0)]
@@ -91,7 +91,7 @@ def test_quick_takes_the_named_cells_and_shortens_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", ["g.toml: cells", "at least one"]),
         ("cells = 5", ["g.toml:1: cells: ", "at least one"]),
@@ -129,15 +129,15 @@ def test_quick_takes_the_named_cells_and_shortens_them(tmp_path: Path) -> None:
         (CELL + "rate = [[1]]\n".replace("rate", "loss"), ["g.toml:6: cells[0].loss: "]),
     ],
 )
-def test_hostile_files_are_told_where_and_what(text: str, said: list[str], tmp_path: Path) -> None:
+def test_hostile_files_are_located_and_explained(text: str, message: list[str], tmp_path: Path) -> None:
     with pytest.raises(fp.ScenarioError) as caught:
         grid(tmp_path, text)
-    for part in said:
+    for part in message:
         assert part in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (CELL, ["quick", "a table that names"]),
         (CELL + "[quick]\ncells = []\n", ["quick.cells: ", "names of cells"]),
@@ -146,14 +146,14 @@ def test_hostile_files_are_told_where_and_what(text: str, said: list[str], tmp_p
         (CELL + '[quick]\ncells = ["a"]\nduration = "0 s"\n', ["g.toml:8: quick.duration: "]),
     ],
 )
-def test_hostile_quick_tables(text: str, said: list[str], tmp_path: Path) -> None:
+def test_hostile_quick_tables(text: str, message: list[str], tmp_path: Path) -> None:
     with pytest.raises(fp.ScenarioError) as caught:
         grid(tmp_path, text, quick=True)
-    for part in said:
+    for part in message:
         assert part in str(caught.value)
 
 
-def test_a_grid_that_is_not_there_is_told_with_those_that_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_grid_error_lists_available_grids(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(SCENARIOS)
     with pytest.raises(fp.ScenarioError, match="one of agreement"):
         load("agremeent")
@@ -161,7 +161,7 @@ def test_a_grid_that_is_not_there_is_told_with_those_that_are(monkeypatch: pytes
         load("./nowhere.toml")
 
 
-def test_only_worlds_without_real_hosts_are_asked_for_modelled_ones(tmp_path: Path) -> None:
+def test_only_simulated_worlds_get_modelled_hosts(tmp_path: Path) -> None:
     path = tmp_path / "g.toml"
     path.write_text(CELL + 'tcp_memory = "linux"\n', encoding="utf-8")
     (plain,), (asked,) = load(str(path)).cells, load(str(path), hosts="linux").cells
@@ -180,21 +180,21 @@ def test_only_worlds_without_real_hosts_are_asked_for_modelled_ones(tmp_path: Pa
 # What the shipped grid promises.
 
 
-def test_the_shipped_grid_covers_what_it_should() -> None:
+def test_shipped_grid_covers_required_values() -> None:
     path = str(SCENARIOS / "grids" / "agreement.toml")
     found = load(path)
     assert len(found.cells) >= 120
     documents = [cell.document for cell in found.cells]
 
-    def said(part: str, key: str) -> set[Any]:
+    def message(part: str, key: str) -> set[Any]:
         return {one.get(part, {}).get(key) for one in documents}
 
-    assert {"1 Mbit/s", "10 Mbit/s", "100 Mbit/s", "500 Mbit/s", "1 Gbit/s"} <= said("path", "rate")
-    assert {"5 ms", "20 ms", "100 ms", "200 ms"} <= said("path", "rtt")
-    assert {"0.2 bdp", "1 bdp", "4 bdp", "16 bdp"} <= said("path", "buffer")
-    assert {None, "0.01 %", "0.1 %", "1 %", "5 %", "10 %"} <= said("path", "loss")
-    assert said("hosts", "tcp_memory") == {"max", "linux"}
-    assert said("path", "jitter") == {None, "1 ms", "5 ms", "8 ms"}
+    assert {"1 Mbit/s", "10 Mbit/s", "100 Mbit/s", "500 Mbit/s", "1 Gbit/s"} <= message("path", "rate")
+    assert {"5 ms", "20 ms", "100 ms", "200 ms"} <= message("path", "rtt")
+    assert {"0.2 bdp", "1 bdp", "4 bdp", "16 bdp"} <= message("path", "buffer")
+    assert {None, "0.01 %", "0.1 %", "1 %", "5 %", "10 %"} <= message("path", "loss")
+    assert message("hosts", "tcp_memory") == {"max", "linux"}
+    assert message("path", "jitter") == {None, "1 ms", "5 ms", "8 ms"}
     flows = [[flow["controller"] for flow in cell.alternative.spec["flows"]] for cell in found.cells]
     alone = (["bbr1"], ["cubic"], ["reno"])
     for who in (
@@ -266,28 +266,28 @@ def test_differences_by_hand() -> None:
     found = compare.compare(one, sim, kernel)
     goodput, rtt, again = (found.measured[name] for name in ("goodput_bps", "rtt_mean_ms", "retransmits"))
     assert goodput.apart == pytest.approx(-0.02)
-    assert (goodput.said, goodput.of_tolerance) == ("-2.0%", pytest.approx(-2 / 3))
+    assert (goodput.message, goodput.of_tolerance) == ("-2.0%", pytest.approx(-2 / 3))
     assert goodput.overlaps  # 9.6 to 10 meets 10.
     assert (rtt.apart, rtt.tolerable, rtt.overlaps) == (pytest.approx(0.025), True, False)
-    assert (again.said, again.of_tolerance) == ("x 1.25", pytest.approx(1.0))
+    assert (again.message, again.of_tolerance) == ("x 1.25", pytest.approx(1.0))
     assert "share" not in found.measured
     assert (found.agrees, found.verdict) == (False, "close")
 
 
 @pytest.mark.parametrize(
-    ("ours", "theirs", "said", "counts"),
+    ("ours", "theirs", "message", "counts"),
     [(50, 0, "few", False), (51, 0, "x inf", True), (0, 51, "x inf", True), (30, 60, "x 0.50", True)],
 )
-def test_few_retransmissions_do_not_count(ours: int, theirs: int, said: str, counts: bool) -> None:
+def test_few_retransmissions_do_not_count(ours: int, theirs: int, message: str, counts: bool) -> None:
     one = cell("f")
     worlds = (("sim", ours), ("kernel", theirs))
     sim, kernel = ([stored(one, world, 1, [1e6], retransmits=number)] for world, number in worlds)
     found = compare.compare(one, sim, kernel).measured["retransmits"]
-    assert (found.said, found.apart is not None) == (said, counts)
+    assert (found.message, found.apart is not None) == (message, counts)
     assert found.tolerable is not counts
 
 
-def test_untrustworthy_runs_are_left_out_and_counted() -> None:
+def test_untrustworthy_runs_are_excluded_and_counted() -> None:
     one = cell("f")
     sim = [stored(one, "sim", 1, [1e6])]
     good, bad = stored(one, "kernel", 1, [1e6]), stored(one, "kernel", 2, [5e6], doubt="late")
@@ -299,7 +299,7 @@ def test_untrustworthy_runs_are_left_out_and_counted() -> None:
 
 
 @pytest.mark.parametrize("mute", ["sim", "kernel"])
-def test_what_only_one_world_knows_is_a_disagreement(mute: str) -> None:
+def test_one_sided_measure_is_disagreement(mute: str) -> None:
     one = cell("f", "g")
     runs = {world: stored(one, world, 1, [1e6, 1e6]) for world in ("sim", "kernel")}
     assert compare.compare(one, [runs["sim"]], [runs["kernel"]]).agrees
@@ -316,7 +316,7 @@ def test_what_only_one_world_knows_is_a_disagreement(mute: str) -> None:
     assert (found.one_sided, found.verdict) == (("share",), "differs")
 
 
-def test_a_cell_without_goodput_does_not_agree() -> None:
+def test_cell_without_goodput_does_not_agree() -> None:
     one = cell("f")
     runs = [stored(one, "sim", 1, [1e6])], [stored(one, "kernel", 1, [1e6])]
     found = replace(compare.compare(one, *runs), measured={})
@@ -324,7 +324,7 @@ def test_a_cell_without_goodput_does_not_agree() -> None:
 
 
 @pytest.mark.parametrize(("quick", "of"), [(False, "nine tenths of the cells"), (True, "the median cell")])
-def test_a_grid_that_passes_says_why_a_cell_may_differ(quick: bool, of: str) -> None:
+def test_passing_grid_explains_differing_cells(quick: bool, of: str) -> None:
     one = cell("f")
     kernel = [stored(one, "kernel", 1, [10e6])]
     fine, far = (compare.compare(one, [stored(one, "sim", 1, [rate])], kernel) for rate in (10e6, 8e6))
@@ -336,14 +336,14 @@ def test_a_grid_that_passes_says_why_a_cell_may_differ(quick: bool, of: str) -> 
     assert "Targets are about" not in replace(found, cells=[fine]).verdict
 
 
-def test_among_like_flows_it_is_chance_who_has_more() -> None:
+def test_equal_flows_may_swap_shares() -> None:
     one = cell("f", "g")
     sim = [stored(one, "sim", 1, [7e6, 3e6])]
     found = compare.compare(one, sim, [stored(one, "kernel", 1, [3e6, 7e6])])
     assert found.measured["share"].apart == pytest.approx(0.0)
     mixed = cell("f", "g", controllers=("bbr1", "cubic"))
     found = compare.compare(mixed, sim, [stored(mixed, "kernel", 1, [3e6, 7e6])])
-    assert found.measured["share"].said == "+40.0 points"
+    assert found.measured["share"].message == "+40.0 points"
     assert found.verdict == "differs"
 
 
@@ -375,23 +375,23 @@ def test_median_and_ninetieth_percentile_by_hand() -> None:
     assert (ninetieth.measured, ninetieth.met) == (pytest.approx(0.136), False)
     assert measured(compared("goodput_bps", 0.005), "Goodput: median").met
     assert not measured(compared("goodput_bps", 0.0051), "Goodput: median").met
-    assert measured(cells, "Goodput: median").said == "at most 0.5%"
+    assert measured(cells, "Goodput: median").message == "at most 0.5%"
 
 
-def test_the_tail_of_the_round_trips_has_a_limit() -> None:
+def test_p95_rtt_difference_is_limited() -> None:
     assert measured(compared("rtt_p95_ms", 0.0, -0.1), "p95 RTT").met
     assert not measured(compared("rtt_p95_ms", -0.12, -0.1), "p95 RTT").met
 
 
-def test_two_thirds_of_the_judged_cells_agree() -> None:
+def test_two_thirds_of_cells_must_agree() -> None:
     one = cell("f")
     sim, apart = ([stored(one, world, 1, [rate])] for world, rate in (("sim", 10e6), ("kernel", 9.9e6)))
-    alike = [stored(one, "kernel", 1, [10e6])]
+    equal = [stored(one, "kernel", 1, [10e6])]
     # The one that nobody could judge does not count.
     for same, other, met in ((2, 1, True), (1, 1, False)):
-        cells = [compare.compare(one, sim, run) for run in [alike] * same + [apart] * other + [[]]]
+        cells = [compare.compare(one, sim, run) for run in [equal] * same + [apart] * other + [[]]]
         found = measured(cells, "Cells that agree")
-        assert (found.cells, found.met, found.said) == (same + other, met, "at least 67%")
+        assert (found.cells, found.met, found.message) == (same + other, met, "at least 67%")
 
 
 def test_parts_by_hand() -> None:
@@ -404,7 +404,7 @@ def test_parts_by_hand() -> None:
     assert (found.measured, found.met) == (0.8, True)
 
 
-def test_what_nothing_was_measured_of_is_missed_where_some_cell_could_have_told() -> None:
+def test_measurable_but_unmeasured_target_is_missed() -> None:
     two = cell("f", "g")
     untold = summary.targets([compare.compare(two, [stored(two, "sim", 1, [1e6, 1e6])], [])])
     assert {one.word for one in untold} == {"no cell"}
@@ -417,7 +417,7 @@ def test_what_nothing_was_measured_of_is_missed_where_some_cell_could_have_told(
 @pytest.mark.parametrize(
     ("quick", "judged", "enough"), [(False, 9, True), (False, 8, False), (True, 5, True), (True, 4, False)]
 )
-def test_a_grid_passes_only_if_enough_of_it_was_compared(quick: bool, judged: int, enough: bool) -> None:
+def test_grid_passes_only_with_enough_cells(quick: bool, judged: int, enough: bool) -> None:
     one = cell("f")
     sim, kernel = [stored(one, "sim", 1, [1e6])], [stored(one, "kernel", 1, [1e6])]
     cells = [compare.compare(one, sim, kernel if number < judged else []) for number in range(10)]
@@ -428,7 +428,7 @@ def test_a_grid_passes_only_if_enough_of_it_was_compared(quick: bool, judged: in
     assert ("too many" in found.verdict) is not enough
 
 
-def test_the_command_that_makes_a_grid_is_said_whole() -> None:
+def test_grid_command_is_complete() -> None:
     some = document.Grid("g", Path("my g.toml"), True, ())
     plan = run.Plan(some, run.SEEDS, run.REPETITIONS, named="my g.toml")
     assert plan.command == "fullpipe agree --grid 'my g.toml' --quick"
@@ -445,7 +445,7 @@ def test_percentiles(values: list[float], part: float, expected: float | None) -
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 250])
-def test_a_grid_is_whole_in_every_terminal(width: int) -> None:
+def test_grid_table_fits_every_terminal(width: int) -> None:
     console = Console(width=width, file=io.StringIO(), highlight=False)
     for found in compared("goodput_bps", 0.01, -0.2):
         difference = found.measured["goodput_bps"]

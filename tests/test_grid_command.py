@@ -62,7 +62,7 @@ def test_what_a_grid_prints_and_leaves(tiny: Path, capsys: pytest.CaptureFixture
     assert agree(str(tiny), *RUNS) == 0
     out, err = capsys.readouterr()
     assert "\x1b" not in out + err
-    for said in (
+    for data in (
         "cubic alone",
         "two",
         "agrees",
@@ -72,7 +72,7 @@ def test_what_a_grid_prints_and_leaves(tiny: Path, capsys: pytest.CaptureFixture
         "Close: they do not, but each difference is within its tolerance.",
         "Tolerances: goodput 3%, mean RTT 5%, p95 RTT 10%, retransmissions a factor of 1.25",
     ):
-        assert said in out
+        assert data in out
     assert "Targets are about" not in out, "nothing differs"
     assert "2 cells, ideal hosts; 4 simulator runs and 4 kernel runs to do, the latter 8 s in all" in err
     assert "Report: here/index.html" in err
@@ -103,7 +103,7 @@ def test_what_a_grid_prints_and_leaves(tiny: Path, capsys: pytest.CaptureFixture
 
 
 @pytest.mark.usefixtures("no_kernel")
-def test_every_cell_of_the_map_links_to_its_series(tiny: Path) -> None:
+def test_map_cells_link_to_their_series(tiny: Path) -> None:
     agree(str(tiny), *RUNS)
     page = Path("here/index.html").read_text(encoding="utf-8")
     assert len(page) < 3_000_000
@@ -147,16 +147,14 @@ def test_only_quick_list_and_json(tiny: Path, capsys: pytest.CaptureFixture[str]
     assert "cubic alone" in out and "2 cells, ideal hosts; " in out
     assert err == "fullpipe: --out has no effect with --list, which writes nothing\n"
     assert agree(str(tiny), "--list", "--json", "--only", "two", "--hosts", "linux", "--out", "there") == 0
-    said = json.loads(capsys.readouterr().out)
-    assert said["hosts"] == ["linux"]
-    (listed,) = said["cells"]
+    data = json.loads(capsys.readouterr().out)
+    assert data["hosts"] == ["linux"]
+    (listed,) = data["cells"]
     assert (listed["cell"], listed["duration_s"], listed["flows"]) == ("two", 2.0, 2)
     assert not Path("there").exists()
 
 
-def test_hosts_of_worlds_that_have_real_ones_are_not_modelled(
-    tiny: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_worlds_with_real_hosts_skip_modelling(tiny: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert agree(str(tiny), "--list", "--worlds", "kernel,qdisc", "--hosts", "linux") == 0
     out, err = capsys.readouterr()
     assert err == "fullpipe: --hosts has no effect with --worlds kernel,qdisc, which have real hosts\n"
@@ -164,7 +162,7 @@ def test_hosts_of_worlds_that_have_real_ones_are_not_modelled(
 
 
 @pytest.mark.usefixtures("no_kernel")
-def test_a_recorded_grid_replaces_its_own_lines(tiny: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_recording_grid_replaces_its_lines(tiny: Path, capsys: pytest.CaptureFixture[str]) -> None:
     results = Path("results")
     shutil.copytree(Path(__file__).parents[1] / "results", results)
     before = evidence.read(results / "agreement.jsonl")
@@ -199,7 +197,7 @@ def test_a_missed_target_ends_with_1(
     assert "0 of 2 cells agree" in out
 
 
-def test_doubted_runs_are_left_out_and_said(
+def test_untrustworthy_runs_are_excluded_and_reported(
     tiny: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def late(run: Run) -> Run:
@@ -224,7 +222,7 @@ def test_doubted_runs_are_left_out_and_said(
     assert (table.count("| no cell |"), page.count("no cell</")) == (8, 8)
 
 
-def test_a_failed_run_is_told_with_the_command_that_repeats_it(
+def test_failed_run_reports_its_repeat_command(
     tiny: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fails_once(run: Run) -> Run:
@@ -247,7 +245,7 @@ def test_a_failed_run_is_told_with_the_command_that_repeats_it(
     assert least <= goodput_bps(repeated.summary) <= most
 
 
-def test_a_kernel_world_that_cannot_run_is_told_before_the_simulator_runs(
+def test_unusable_kernel_fails_before_simulation(
     tiny: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def refused(*_: object) -> Run:
@@ -260,14 +258,14 @@ def test_a_kernel_world_that_cannot_run_is_told_before_the_simulator_runs(
 
 
 @pytest.mark.usefixtures("no_kernel")
-def test_a_folder_that_another_sweep_works_in_is_left_as_it_is(tiny: Path) -> None:
+def test_directory_of_another_sweep_is_untouched(tiny: Path) -> None:
     with Store(Path("here")).held():
         assert agree(str(tiny), *RUNS) == options.MISTAKE
         assert [path.name for path in Path("here").iterdir()] == ["lock"]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "data"),
     [
         (["agree"], "agree: give a scenario or --grid"),
         (["agree", "s.toml", "--grid", "g"], "agree: give either a scenario or --grid, not both"),
@@ -294,13 +292,13 @@ def test_a_folder_that_another_sweep_works_in_is_left_as_it_is(tiny: Path) -> No
 )
 @pytest.mark.usefixtures("tiny")
 def test_mistakes_are_one_sentence(
-    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], data: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as left:
         cli.app(arguments)
     assert left.value.code == options.MISTAKE
     err = capsys.readouterr().err
-    assert said in err
+    assert data in err
     assert len(err.splitlines()) == 1
 
 

@@ -52,7 +52,7 @@ def towards(rate_bps: float) -> Callable[[PathEnv], float]:
     return act
 
 
-def test_the_reward_is_best_where_the_path_is_full_and_its_queue_empty() -> None:
+def test_full_path_empty_queue_maximizes_reward() -> None:
     env = PathEnv(PATH, duration="10 s")
     rewards = {rate: episode(env, towards(rate * 1e6))[0] for rate in (2, 5, 9, 12, 40)}
     assert max(rewards, key=lambda rate: rewards[rate]) == 9
@@ -61,7 +61,7 @@ def test_the_reward_is_best_where_the_path_is_full_and_its_queue_empty() -> None
     assert rewards[40] < rewards[12] < 0.5
 
 
-def test_a_step_reports_what_the_record_of_the_run_has() -> None:
+def test_step_info_matches_run_record() -> None:
     env = PathEnv(PATH, duration="5 s")
     _, infos = episode(env, towards(8e6))
     run = env.episode.simulation.finish()
@@ -74,7 +74,7 @@ def test_a_step_reports_what_the_record_of_the_run_has() -> None:
     assert settled[0]["capacity_bps"] == pytest.approx(10e6 * 1448 / 1500)
 
 
-def test_the_window_is_what_is_in_flight() -> None:
+def test_window_bounds_data_in_flight() -> None:
     env = PathEnv(PATH, action="window", duration="5 s")
     # One halving, then nothing: five segments a round trip.
     first = iter([-1.0])
@@ -85,7 +85,7 @@ def test_the_window_is_what_is_in_flight() -> None:
     assert 5 * 1448 * 8 / 0.080 <= goodput <= 5 * 1448 * 8 / 0.040
 
 
-def test_a_change_of_the_path_changes_the_capacity() -> None:
+def test_path_change_updates_capacity() -> None:
     changes = [{"at": "1 s", "rate": "2 Mbit/s"}]
     env = PathEnv({**PATH, "changes": changes}, duration="3 s", step="500 ms")
     _, infos = episode(env, lambda _env: 0.0)
@@ -93,7 +93,7 @@ def test_a_change_of_the_path_changes_the_capacity() -> None:
     assert shares[0] == pytest.approx(10) and shares[-1] == pytest.approx(2)
 
 
-def test_observations_hide_the_path_and_stay_in_their_space() -> None:
+def test_observations_hide_path_and_stay_bounded() -> None:
     env = PathEnv(lambda random: {**PATH, "rate": f"{random.integers(1, 50)} Mbit/s"}, duration="1 s")
     seen = set()
     for seed in range(20):
@@ -106,7 +106,7 @@ def test_observations_hide_the_path_and_stay_in_their_space() -> None:
     assert len(seen) > 5
 
 
-def test_a_flow_that_has_sent_all_terminates_the_episode() -> None:
+def test_finished_flow_terminates_episode() -> None:
     env = PathEnv(PATH, traffic={"size": "100 KB"})
     env.reset(seed=1)
     for _ in range(200):
@@ -117,7 +117,7 @@ def test_a_flow_that_has_sent_all_terminates_the_episode() -> None:
     assert env.episode.simulation.flows[0].completed
 
 
-def test_agents_that_share_a_path_share_its_capacity() -> None:
+def test_agents_on_one_path_share_capacity() -> None:
     env = SharedPathEnv(PATH, flows=2, duration="5 s", reward=lambda outcome: outcome.goodput_bps)
     env.reset(seed=3)
     total, steps = dict.fromkeys(env.agents, 0.0), 0
@@ -147,7 +147,7 @@ def test_mistakes_name_the_argument(arguments: dict[str, Any], field: str) -> No
     assert field in raised.value.field
 
 
-def test_a_reward_of_one_is_a_full_path_without_a_queue() -> None:
+def test_full_path_without_queue_rewards_one() -> None:
     best = Outcome(0.04, 9e6, 9e6, 40, 40, 40, 40, 31, 0, 9e6, 50_000, 45_000)
     assert reward(best) == 1
     assert best.observed(1448)[0] == 1
@@ -172,7 +172,7 @@ def test_number_of_agents_is_bounded(flows: Any) -> None:
 
 
 @pytest.mark.parametrize("given", [math.nan, math.inf, -math.inf, None, "much", 1j, [1, 2]])
-def test_reward_that_is_no_finite_number_is_refused(given: Any) -> None:
+def test_non_finite_reward_is_refused(given: Any) -> None:
     for make in (PathEnv, SharedPathEnv):
         env: Any = make(reward=lambda _: given)
         env.reset(seed=1)

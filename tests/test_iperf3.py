@@ -74,9 +74,7 @@ def ours(path: tuple[str, str, str], world: str, **flow: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("case", PATHS, ids=lambda case: f"{case[0]}, {case[1]}".replace("/", " per "))
-def test_a_transfer_ends_with_its_last_write_and_not_with_its_delivery(
-    case: tuple[str, str, str, int], tmp_path: Path
-) -> None:
+def test_transfer_ends_with_its_last_write(case: tuple[str, str, str, int], tmp_path: Path) -> None:
     *_, blocks = case
     way = case[:3]
     end = iperf3(way, f"-n {blocks * BLOCK}", tmp_path)
@@ -96,7 +94,7 @@ def test_a_transfer_ends_with_its_last_write_and_not_with_its_delivery(
     assert end["sum_received"]["bytes"] < end["sum_sent"]["bytes"] == blocks * BLOCK
 
 
-def test_a_connection_of_iperf3_leaves_no_threshold(tmp_path: Path) -> None:
+def test_iperf3_connection_saves_no_ssthresh(tmp_path: Path) -> None:
     """Its server closes while data is on the way: the connection is reset, and Linux saves nothing of it."""
     settings = "net.ipv4.tcp_no_metrics_save=0 net.ipv4.tcp_no_ssthresh_metrics_save=0"
     resets = "awk '/^Tcp:/ && $9 ~ /[0-9]/ {print $9}' /proc/net/snmp"  # EstabResets

@@ -93,7 +93,7 @@ def verdict(of_light: Measures | None = None, of_heavy: Measures | None = None) 
     )
 
 
-def test_an_emulator_that_does_what_is_asked_is_accurate() -> None:
+def test_exact_emulator_is_accurate() -> None:
     assert verdict().accurate, verdict().wrong
     assert verdict().wrong == []
 
@@ -129,7 +129,7 @@ SPOILED: list[tuple[str, Callable[[Measures], object], str, str]] = [
 
 
 @pytest.mark.parametrize(("where", "spoil", "name", "word"), SPOILED)
-def test_an_emulator_that_does_otherwise_is_found_out(
+def test_inexact_emulator_is_detected(
     where: str, spoil: Callable[[Measures], object], name: str, word: str
 ) -> None:
     both = {"light": light(), "heavy": heavy()}
@@ -141,7 +141,7 @@ def test_an_emulator_that_does_otherwise_is_found_out(
 
 
 @pytest.mark.parametrize("where", ["receiver", "before"])
-def test_what_was_lost_outside_the_path_is_no_error_of_the_emulator(where: str) -> None:
+def test_outside_loss_is_not_emulator_error(where: str) -> None:
     lossy = heavy()
     lossy["outside"][where] = 3000
     lossy["received_bps"] = 92e6
@@ -151,7 +151,7 @@ def test_what_was_lost_outside_the_path_is_no_error_of_the_emulator(where: str) 
     assert "3000 packets" in "; ".join(verdict(None, lossy).wrong)
 
 
-def test_only_what_no_machine_excuses_is_an_error_of_the_emulator() -> None:
+def test_only_inexcusable_errors_blame_emulator() -> None:
     slow, wrong, lossy = light(), light(), light()
     slow["late"]["p99_ns"] = 5_000_000
     wrong["decisions"]["differently"] = 1
@@ -161,7 +161,7 @@ def test_only_what_no_machine_excuses_is_an_error_of_the_emulator() -> None:
     assert words == ["late", "INACCURATE", "out of reach"]
 
 
-def test_an_inaccurate_rate_that_the_emulator_did_not_notice_is_reported() -> None:
+def test_inaccuracy_unnoticed_by_emulator_is_reported() -> None:
     slow = light()
     slow["late"]["p99_ns"] = 5_000_000
     assert "would not mark" in " ".join(tables.emulator_notes([verdict(slow)]))
@@ -169,14 +169,14 @@ def test_an_inaccurate_rate_that_the_emulator_did_not_notice_is_reported() -> No
     assert "would not mark" not in " ".join(tables.emulator_notes([verdict(slow)]))
 
 
-def test_no_two_columns_of_the_emulator_have_one_name() -> None:
+def test_emulator_columns_have_unique_names() -> None:
     for lines in (tables.emulator_markdown([verdict()]).splitlines()[0].split("|")[1:-1],):
         assert len(set(lines)) == len(lines)
     headings = [column.heading.replace("\n", " ") for column in tables.emulator([verdict()]).columns]
     assert {"Drops that differ packets", "Losses that differ packets"} <= set(headings)
 
 
-def test_the_plan_covers_every_rate_and_keeps_its_time() -> None:
+def test_plan_covers_rates_within_time_budget() -> None:
     full, quick = kernel_check.plan(quick=False), kernel_check.plan(quick=True)
     assert [probe.rate_bps // 1_000_000 for probe in full[::2]] == [1, 10, 100, 500, 1000, 2000]
     assert kernel_check.seconds(quick=False) < 120
@@ -191,7 +191,7 @@ def test_the_plan_covers_every_rate_and_keeps_its_time() -> None:
 
 def found(*true_bps: int, **more: Any) -> kernel_trust.Trust:
     checked = (1_000_000, 10_000_000, 100_000_000)
-    said = {
+    message = {
         "machine": kernel_trust.Machine.here(),
         "when": "2026-01-02 03:04",
         "quick": False,
@@ -202,24 +202,24 @@ def found(*true_bps: int, **more: Any) -> kernel_trust.Trust:
         "true_bps": true_bps,
         "version": "0.1.0",
     }
-    return kernel_trust.Trust(**{**said, **more})
+    return kernel_trust.Trust(**{**message, **more})
 
 
-def test_trust_names_the_ranges_of_rates_that_were_true() -> None:
+def test_trust_statement_names_accurate_rate_ranges() -> None:
     kilo = 1_000_000
 
-    def said(*true_mbit: int) -> str:
+    def message(*true_mbit: int) -> str:
         return found(*(one * kilo for one in true_mbit)).statement.removeprefix(
             "On this machine the kernel world "
         )
 
-    assert said(1, 10, 100) == "can be trusted from 1 to 100 Mbit/s, the highest rate that was checked."
-    assert said(1, 10) == "can be trusted from 1 to 10 Mbit/s, but not at 100 Mbit/s."
+    assert message(1, 10, 100) == "can be trusted from 1 to 100 Mbit/s, the highest rate that was checked."
+    assert message(1, 10) == "can be trusted from 1 to 10 Mbit/s, but not at 100 Mbit/s."
     # One late lowest rate says nothing of those above it.
-    assert said(10, 100) == "can be trusted from 10 to 100 Mbit/s, but not at 1 Mbit/s."
-    assert said(1, 100) == "can be trusted at 1 and at 100 Mbit/s, but not at 10 Mbit/s."
-    assert said(10) == "can be trusted at 10 Mbit/s, but not at 1 and 100 Mbit/s."
-    assert said() == "cannot be trusted at any rate that was checked."
+    assert message(10, 100) == "can be trusted from 10 to 100 Mbit/s, but not at 1 Mbit/s."
+    assert message(1, 100) == "can be trusted at 1 and at 100 Mbit/s, but not at 10 Mbit/s."
+    assert message(10) == "can be trusted at 10 Mbit/s, but not at 1 and 100 Mbit/s."
+    assert message() == "cannot be trusted at any rate that was checked."
     assert found(kilo, 100 * kilo).ranges_bps == [(kilo, kilo), (100 * kilo, 100 * kilo)]
 
 
@@ -233,7 +233,7 @@ def measured_here(monkeypatch: pytest.MonkeyPatch, *verdicts: RateVerdict) -> in
 
 
 @pytest.mark.usefixtures("cache")
-def test_an_inaccurate_rate_ends_with_1_and_a_late_one_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inaccurate_rate_exits_1_late_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     slow = light()
     slow["late"]["p99_ns"] = 5_000_000
     halved = {**heavy(), "received_bps": 50e6}
@@ -249,8 +249,8 @@ def test_json_and_markdown_exclude_each_other(capsys: pytest.CaptureFixture[str]
     with pytest.raises(SystemExit) as left:
         cli.app(["kernel", "check", "--json", "--markdown"])
     assert left.value.code == options.MISTAKE
-    said = "fullpipe: --json cannot be used with --markdown; leave out one of the two\n"
-    assert capsys.readouterr().err == said
+    message = "fullpipe: --json cannot be used with --markdown; leave out one of the two\n"
+    assert capsys.readouterr().err == message
 
 
 @pytest.fixture
@@ -259,24 +259,24 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "fullpipe" / "kernel-check.json"
 
 
-def said_by_doctor() -> doctor.Requirement:
+def doctor_output() -> doctor.Requirement:
     (one,) = [check for check in doctor.requirements() if check.name == "emulator"]
     return one
 
 
-def test_doctor_says_what_the_last_check_found_and_when(cache: Path) -> None:
-    assert "not measured: run `fullpipe kernel check`" in said_by_doctor().found
+def test_doctor_reports_last_check_and_date(cache: Path) -> None:
+    assert "not measured: run `fullpipe kernel check`" in doctor_output().found
     found(1_000_000).keep()
     assert kernel_trust.kept() == found(1_000_000)
-    assert "trusted at 1 Mbit/s, but not at" in said_by_doctor().found
-    assert "2026-01-02" in said_by_doctor().found
+    assert "trusted at 1 Mbit/s, but not at" in doctor_output().found
+    assert "2026-01-02" in doctor_output().found
     found().keep()
-    assert not said_by_doctor().ok
+    assert not doctor_output().ok
     assert [path.name for path in cache.parent.glob("*check*")] == [cache.name]
 
 
 @pytest.mark.usefixtures("cache")
-def test_a_quick_check_does_not_replace_a_full_one_of_the_same_machine() -> None:
+def test_quick_check_never_replaces_full() -> None:
     full, quick = found(1_000_000), found(quick=True)
     assert full.keep() is None
     assert quick.keep() == full
@@ -295,11 +295,11 @@ def test_a_quick_check_does_not_replace_a_full_one_of_the_same_machine() -> None
     assert kernel_trust.kept() == full
 
 
-def test_a_check_of_another_machine_does_not_count(cache: Path) -> None:
+def test_check_of_another_machine_is_ignored(cache: Path) -> None:
     found(1_000_000, machine=replace(kernel_trust.Machine.here(), kernel="2.4.0")).keep()
-    assert "not measured since the machine changed (Linux 2.4.0" in said_by_doctor().found
+    assert "not measured since the machine changed (Linux 2.4.0" in doctor_output().found
     found(1_000_000, machine=replace(kernel_trust.Machine.here(), cores=77)).keep()
-    assert "77 cores, HZ" in said_by_doctor().found
+    assert "77 cores, HZ" in doctor_output().found
 
 
 WHOLE = json.dumps(asdict(found(1_000_000)))
@@ -324,12 +324,10 @@ def test_a_damaged_file_counts_as_none(cache: Path, text: str) -> None:
     cache.parent.mkdir()
     cache.write_text(text)
     assert kernel_trust.kept() is None
-    assert "not measured" in said_by_doctor().found
+    assert "not measured" in doctor_output().found
 
 
-def test_a_cache_that_is_no_file_or_no_text_or_not_there_does_no_harm(
-    cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unusable_cache_is_harmless(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache.mkdir(parents=True)
     found(1_000_000).keep()
     assert kernel_trust.kept() is None
@@ -345,7 +343,7 @@ def test_a_cache_that_is_no_file_or_no_text_or_not_there_does_no_harm(
     assert kernel_trust.kept() is None
 
 
-def test_a_picture_the_measures_and_every_packet_are_written(tmp_path: Path) -> None:
+def test_check_writes_picture_measures_and_packets(tmp_path: Path) -> None:
     emulator.write([verdict()], found(1_000_000), tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {
         "check.json",
@@ -360,7 +358,7 @@ def test_a_picture_the_measures_and_every_packet_are_written(tmp_path: Path) -> 
     assert "Is the emulator accurate?" in (tmp_path / "emulator.svg").read_text()
 
 
-def test_measures_without_a_packet_can_be_shown() -> None:
+def test_measures_without_packets_can_be_shown() -> None:
     none = {**heavy(), "late": None, "full": None, "received_bps": None, "received_over_time": []}
     shown = verdict({**light(), "late": None, "lost": None}, none)
     assert not shown.accurate
@@ -390,13 +388,13 @@ def test_a_quick_check_measures_this_machine(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "emulator.png").stat().st_size > 10_000
     packets = pl.read_parquet(tmp_path / "out" / "packets.parquet")
     assert packets.height == sum(one[load]["sent"] for one in printed["rates"] for load in ("light", "heavy"))
-    told = command("doctor", XDG_CACHE_HOME=str(tmp_path))
+    reported = command("doctor", XDG_CACHE_HOME=str(tmp_path))
     # A long statement goes on in the next line of its column, whose other columns are empty there.
-    assert printed["statement"] in " ".join(told.stdout.split())
+    assert printed["statement"] in " ".join(reported.stdout.split())
 
 
 @pytest.mark.usefixtures("kernel_world")
-def test_a_real_path_that_is_not_as_asked_is_found_out() -> None:
+def test_inexact_real_path_is_detected() -> None:
     """The path has 9.8 Mbit/s where 10 were asked for."""
     probes = [Probe(10_000_000, load, 500, 1.0) for load in ("light", "heavy")]
     broken = [replace(probe, rate_bps=9_800_000) for probe in probes]
@@ -415,7 +413,7 @@ def test_a_real_path_that_is_not_as_asked_is_found_out() -> None:
     pytest.skip("the machine stalled during each of eight attempts")
 
 
-def test_what_cannot_be_sent_is_a_sentence() -> None:
+def test_unsendable_probe_is_refused() -> None:
     job = LIGHT.job()
     with pytest.raises(Exception, match=r"probe.datagram_bytes: 9000 bytes"):
         kernel.probe(job, {**LIGHT.request(), "datagram_bytes": 9000})
@@ -424,7 +422,7 @@ def test_what_cannot_be_sent_is_a_sentence() -> None:
 
 
 @pytest.mark.parametrize("width", [80, 160])
-def test_the_table_of_the_emulator_is_whole_in_every_terminal(width: int) -> None:
+def test_emulator_table_fits_every_terminal(width: int) -> None:
     table = tables.emulator([verdict()])
     console = Console(width=width, file=io.StringIO(), highlight=False)
     console.print(table)

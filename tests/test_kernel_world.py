@@ -47,7 +47,7 @@ def test_errors_keep_their_kind_and_mend() -> None:
 
 
 @pytest.mark.parametrize("kept", range(0, 60, 7))
-def test_torn_answers_are_an_error_that_quotes_the_child(kept: int) -> None:
+def test_truncated_answers_error_quotes_child(kept: int) -> None:
     answers = b"".join(map(blob, (b'{"ok": true}', b'{"flows": []}', b"flows", b"links")))
     with pytest.raises(fp.WorldError, match="last words"):
         kernel._result(JOB, answers[:kept], -9, "first words\nlast words\n")
@@ -67,7 +67,7 @@ def test_torn_answers_are_an_error_that_quotes_the_child(kept: int) -> None:
         b"".join(map(blob, (b'{"ok": true}', b"{}", b"flows", b"links"))) + blob(bytes(100))[:50],
     ],
 )
-def test_something_else_than_answers_is_one_sentence(answers: bytes) -> None:
+def test_invalid_answers_are_one_line_error(answers: bytes) -> None:
     with pytest.raises(fp.WorldError, match=r"process sent .*; nothing of it was used") as caught:
         kernel._result(JOB, answers, 0, "")
     assert "\n" not in str(caught.value)
@@ -79,12 +79,12 @@ def test_answers_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         kernel._ask({"doctor": True}, 1.0, ignore_progress)
 
 
-def test_a_child_that_does_not_end_in_time_is_killed() -> None:
+def test_child_past_its_deadline_is_killed() -> None:
     with pytest.raises(fp.WorldError, match="had not ended after 0 s, and was killed"):
         kernel._ask({"doctor": True}, 1.0, ignore_progress, most_s=0.0)
 
 
-def test_only_programs_have_a_deadline_which_grows_with_their_servers() -> None:
+def test_only_programs_have_deadline() -> None:
     def patience_s(**flow: object) -> float:
         document = {"duration": "8 s", "path": {"rate": "10 Mbit/s", "rtt": "20 ms"}, "flows": [flow]}
         return kernel._patience_s(from_document(document).alternatives[0])
@@ -93,7 +93,7 @@ def test_only_programs_have_a_deadline_which_grows_with_their_servers() -> None:
     assert patience_s(controller="reno") == math.inf
 
 
-def test_a_child_whose_parent_is_gone_ends_without_running() -> None:
+def test_orphaned_child_exits_without_running() -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "fullpipe.runs.worlds._kernel_child"],
         stdin=subprocess.DEVNULL,
@@ -103,19 +103,19 @@ def test_a_child_whose_parent_is_gone_ends_without_running() -> None:
     assert ended.returncode == 1
 
 
-def test_a_broken_request_comes_back_as_an_error() -> None:
+def test_broken_request_returns_error() -> None:
     with pytest.raises((fp.ScenarioError, fp.WorldError)):
         kernel.WORLD.run(Job(Alternative("broken", '{"duration_ns": 1000000000}'), 1), Stop())
 
 
 @pytest.mark.usefixtures("many_files")
-def test_a_process_with_many_open_files_hears_its_child() -> None:
+def test_many_open_files_allow_child_answers() -> None:
     with pytest.raises((fp.ScenarioError, fp.WorldError)):
         kernel.WORLD.run(Job(Alternative("broken", '{"duration_ns": 1000000000}'), 1), Stop())
 
 
 @pytest.mark.usefixtures("kernel_world")
-def test_a_kernel_run_says_how_late_the_emulator_was() -> None:
+def test_kernel_run_reports_emulator_lateness() -> None:
     results = fp.compare(
         ["cubic"], rate="10 Mbit/s", rtt="20 ms", duration="2 s", world="all", seeds=1, repetitions=1
     )
@@ -135,7 +135,7 @@ def test_a_kernel_run_says_how_late_the_emulator_was() -> None:
 
 
 @pytest.mark.usefixtures("kernel_world")
-def test_an_application_that_pauses_sends_the_same_in_both_worlds() -> None:
+def test_pausing_application_matches_across_worlds() -> None:
     document = {
         "name": "pauses",
         "duration": "3 s",
@@ -153,7 +153,7 @@ def test_an_application_that_pauses_sends_the_same_in_both_worlds() -> None:
 
 
 @pytest.mark.usefixtures("kernel_world")
-def test_transfers_that_wait_for_each_other_do_so_in_both_worlds() -> None:
+def test_dependent_transfers_match_across_worlds() -> None:
     script = [{"size": "1 B"}, {"size": "100001 B", "pause": "200 ms"}, {"size": "1449 B"}]
     document = {
         "name": "asking",
@@ -214,7 +214,7 @@ def test_an_interrupt_leaves_nothing(after_s: float) -> None:
 
 @pytest.mark.usefixtures("kernel_world", "own_network")
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
-def test_a_check_of_the_emulator_that_is_ended_leaves_nothing(how: signal.Signals) -> None:
+def test_ended_emulator_check_leaves_nothing_behind(how: signal.Signals) -> None:
     end_abruptly(2.5, how, "kernel", "check", "--quick")
 
 
@@ -317,7 +317,7 @@ sys.exit(7)
 
 
 @pytest.mark.usefixtures("kernel_world")
-def test_a_command_behind_a_shell_reaches_its_server_after_a_round_trip() -> None:
+def test_shell_command_reaches_server_after_rtt() -> None:
     server = shlex.join([sys.executable, "-c", SERVER])
     done = command(
         "shell",
@@ -337,7 +337,7 @@ def test_a_command_behind_a_shell_reaches_its_server_after_a_round_trip() -> Non
     assert "Traceback" not in done.stderr
 
 
-def test_the_doctor_examines_in_a_process_of_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_examines_in_single_threaded_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """This process has several, and an ordinary user could not enter a user namespace in it."""
     from fullpipe import _native
     from fullpipe.runs import doctor
@@ -356,7 +356,7 @@ def test_the_doctor_examines_in_a_process_of_one_thread(monkeypatch: pytest.Monk
     [["doctor"], ["shell", "--rate", "10mbit", "--rtt", "10ms", "--", "true"]],
     ids=lambda one: one[0],
 )
-def test_nothing_is_imported_from_the_working_directory(arguments: list[str], in_empty_folder: Path) -> None:
+def test_working_directory_is_not_imported(arguments: list[str], in_empty_folder: Path) -> None:
     for name in ("json.py", "struct.py", "fullpipe.py"):
         Path(name).write_text("open('ran', 'w').close()\n", encoding="utf-8")
     # As the installed script: unlike -m, it does not put the working directory on the path.

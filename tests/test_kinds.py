@@ -47,9 +47,7 @@ def write(kind: str, path: Path) -> None:
 
 @pytest.mark.parametrize("taker", TAKERS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_file_of_another_kind_is_named_with_what_takes_it(
-    kind: str, taker: str, in_empty_folder: Path
-) -> None:
+def test_wrong_kind_of_file_names_command(kind: str, taker: str, in_empty_folder: Path) -> None:
     if kind == taker:
         return
     write(kind, Path("the-file"))
@@ -111,7 +109,7 @@ print(counts["table"], counts["sentence"])
 """
 
 
-def test_a_damaged_parquet_file_is_a_table_or_a_sentence(tmp_path: Path) -> None:
+def test_damaged_parquet_is_read_or_refused(tmp_path: Path) -> None:
     import random
     import subprocess
     import sys
@@ -139,7 +137,7 @@ def test_a_damaged_parquet_file_is_a_table_or_a_sentence(tmp_path: Path) -> None
     assert tables > 0 and sentences > 100
 
 
-def test_a_table_is_read_as_polars_reads_it(tmp_path: Path) -> None:
+def test_table_reads_match_polars(tmp_path: Path) -> None:
     path = tmp_path / "flows.parquet"
     frame = synthetic.draw(flows=300, seconds=1.0, seed=1)
     flow_list.write(frame, path)

@@ -53,7 +53,7 @@ def ask(
     connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=10)
     try:
         connection.request(
-            method, path, body, {name.replace("_", "-"): said for name, said in headers.items()}
+            method, path, body, {name.replace("_", "-"): message for name, message in headers.items()}
         )
         answer = connection.getresponse()
         return answer, answer.read()
@@ -69,7 +69,7 @@ def raw(server: Server, request: bytes) -> bytes:
         return b"".join(iter(lambda: connection.recv(65536), b""))
 
 
-def test_a_file_comes_with_its_type_and_may_do_little(server: Server) -> None:
+def test_file_has_type_and_restrictive_headers(server: Server) -> None:
     answer, content = ask(server)
     assert (answer.status, content) == (200, b"<!doctype html>")
     assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
@@ -86,7 +86,7 @@ def test_a_file_comes_with_its_type_and_may_do_little(server: Server) -> None:
     assert ask(server, "/index.html?x=/etc/passwd")[1] == b"<!doctype html>"
 
 
-def test_what_the_browser_has_is_not_sent_again(server: Server) -> None:
+def test_cached_file_is_not_sent_again(server: Server) -> None:
     tag = ask(server)[0].headers["ETag"]
     answer, content = ask(server, If_None_Match=tag)
     assert (answer.status, content) == (304, b"")
@@ -117,7 +117,7 @@ def test_what_the_browser_has_is_not_sent_again(server: Server) -> None:
         "*",
     ],
 )
-def test_nothing_but_the_files_of_the_page_is_served(server: Server, path: str) -> None:
+def test_only_page_files_are_served(server: Server, path: str) -> None:
     answer, content = ask(server, path)
     assert (answer.status, content) == (404, b"404 Not Found\n")
     assert answer.headers["Content-Security-Policy"]
@@ -146,7 +146,7 @@ def test_other_methods_are_refused(server: Server, method: str) -> None:
         (":{port}", 421),
     ],
 )
-def test_a_name_that_leads_here_is_not_enough(server: Server, host: str, status: int) -> None:
+def test_foreign_host_header_is_refused(server: Server, host: str, status: int) -> None:
     """A stranger's page could ask under the stranger's name (DNS rebinding)."""
     assert ask(server, Host=host.format(port=server.server_port))[0].status == status
 
@@ -169,7 +169,7 @@ def test_requests_that_are_none_are_refused(server: Server) -> None:
     assert ask(server)[0].status == 200
 
 
-def test_what_is_behind_a_refused_request_is_not_read(server: Server) -> None:
+def test_refused_request_body_is_not_parsed(server: Server) -> None:
     """Else a body could be taken for the next request."""
     inner = f"GET / HTTP/1.1\r\nHost: localhost:{server.server_port}\r\n\r\n".encode()
     head = f"POST / HTTP/1.1\r\nHost: localhost:{server.server_port}\r\nContent-Length: {len(inner)}\r\n\r\n"
@@ -200,7 +200,7 @@ def test_there_is_a_limit_of_connections(server: Server) -> None:
             one.close()
 
 
-def test_a_server_for_others_answers_to_addresses_and_to_its_own_name(site: Path) -> None:
+def test_public_server_accepts_addresses_and_hostname(site: Path) -> None:
     with Server("0.0.0.0", 0, site) as server:
         port = server.server_port
         assert server.url == f"http://127.0.0.1:{port}/"
@@ -211,7 +211,7 @@ def test_a_server_for_others_answers_to_addresses_and_to_its_own_name(site: Path
         assert not server.is_named(None)
 
 
-def test_an_address_of_the_sixth_version_is_in_brackets(site: Path) -> None:
+def test_ipv6_address_is_in_brackets(site: Path) -> None:
     if not _has_ipv6():
         pytest.skip("this machine has no ::1")
     with Server("::1", 0, site) as server:
@@ -228,7 +228,7 @@ def _has_ipv6() -> bool:
     return True
 
 
-def test_what_is_in_the_way_is_a_sentence(server: Server, site: Path, tmp_path: Path) -> None:
+def test_unusable_address_is_an_error(server: Server, site: Path, tmp_path: Path) -> None:
     port = server.server_port
     with pytest.raises(
         ScenarioError, match=rf"port: {port} on 127.0.0.1 cannot be listened to: .*; choose another"
@@ -260,7 +260,7 @@ def opened(monkeypatch: pytest.MonkeyPatch, site: Path) -> Iterator[list[str]]:
     ("display", "options", "opens"),
     [({"DISPLAY": ":0"}, [], 1), ({"DISPLAY": ":0"}, ["--no-browser"], 0), ({}, [], 0)],
 )
-def test_the_page_opens_where_there_is_a_window_for_it(
+def test_browser_opens_only_with_display(
     opened: list[str],
     monkeypatch: pytest.MonkeyPatch,
     display: dict[str, str],
@@ -277,7 +277,7 @@ def test_the_page_opens_where_there_is_a_window_for_it(
     assert [f"The lab: {url} (Ctrl-C ends it)" for url in opened] == done.stdout.splitlines()[:opens]
 
 
-def test_it_says_who_else_can_open_it(opened: list[str]) -> None:
+def test_public_host_prints_warning(opened: list[str]) -> None:
     done = CliRunner().invoke(cli.app, ["lab", "--port", "0", "--host", "0.0.0.0", "--no-browser"])
     assert (done.exit_code, done.stderr) == (
         0,
@@ -313,7 +313,7 @@ def test_an_interrupt_ends_it_without_complaint(site: Path) -> None:
         process.wait()
 
 
-def test_a_client_that_dawdles_does_not_stay(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_client_is_disconnected(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lab._Handler, "longest_s", 0.2)
     with socket.create_connection(server.server_address[:2]) as client:
         client.sendall(b"GET / HT")
@@ -322,19 +322,17 @@ def test_a_client_that_dawdles_does_not_stay(server: Server, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("name", ["Host", "Content-Length"])
-def test_a_header_that_is_said_twice_is_refused(server: Server, name: str) -> None:
+def test_duplicate_header_is_refused(server: Server, name: str) -> None:
     host, port = str(server.server_address[0]), server.server_address[1]
     values = {"Host": [f"{host}:{port}", "evil"], "Content-Length": ["0", "50"]}[name]
     first = "" if name == "Host" else f"Host: {host}:{port}\r\n"
-    said = first + "".join(f"{name}: {value}\r\n" for value in values)
+    message = first + "".join(f"{name}: {value}\r\n" for value in values)
     with socket.create_connection((host, port)) as client:
-        client.sendall(f"GET / HTTP/1.1\r\n{said}\r\n".encode())
+        client.sendall(f"GET / HTTP/1.1\r\n{message}\r\n".encode())
         assert client.recv(100).startswith(b"HTTP/1.1 400 ")
 
 
-def test_dripping_clients_make_room_for_one_that_asks(
-    server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_slow_clients_yield_to_new_ones(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "young_s", 0.0)
     with contextlib.ExitStack() as held:
         for _ in range(300):
@@ -345,7 +343,7 @@ def test_dripping_clients_make_room_for_one_that_asks(
         assert answer.status == 200
 
 
-def test_request_that_drips_ends_at_its_deadline(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_request_ends_at_deadline(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lab._Handler, "request_s", 0.2)
     monkeypatch.setattr(lab._Handler, "patience_s", 60.0)
     address = server.server_address[:2]
@@ -355,9 +353,7 @@ def test_request_that_drips_ends_at_its_deadline(server: Server, monkeypatch: py
         assert client.recv(100) == b""
 
 
-def test_answer_that_nobody_reads_ends_at_the_deadline(
-    server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unread_answer_ends_at_deadline(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     ended = threading.Event()
     monkeypatch.setattr(lab._Handler, "longest_s", 0.2)
     # Called after each connection.

@@ -32,13 +32,13 @@ claims = load("claims")
 IDS = [entry.id for entry in texts.ENTRIES]
 
 
-def test_the_file_of_the_gallery_is_current(capsys: pytest.CaptureFixture[str]) -> None:
+def test_gallery_file_is_current(capsys: pytest.CaptureFixture[str]) -> None:
     # It runs every scenario, and stops where the numbers are not what the text says.
     claims.main(["--check"])
     assert len(capsys.readouterr().out.splitlines()) == len(IDS) >= 12
 
 
-def test_a_text_that_is_not_true_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_untrue_text_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     false = dataclasses.replace(texts.ENTRIES[1], holds=lambda numbers: numbers["RTT at the end, bbr1"] < 1)
     monkeypatch.setattr(claims, "ENTRIES", (false,))
     with pytest.raises(SystemExit, match="do not show what the text says"):
@@ -46,7 +46,7 @@ def test_a_text_that_is_not_true_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("entry", texts.ENTRIES, ids=IDS)
-def test_a_scenario_in_toml_is_that_of_the_study(entry: Any) -> None:
+def test_toml_scenario_matches_study(entry: Any) -> None:
     for document in claims.documents(entry).values():
         text = claims.toml(document)
         assert tomllib.loads(text) == document
@@ -59,7 +59,7 @@ def test_a_text_has_three_sentences(entry: Any) -> None:
         assert text.endswith(".") and not re.search(r"[.!?] [A-Z]", text), text
 
 
-def test_the_map_that_the_page_is_held_to_is_current() -> None:
+def test_test_map_file_is_current() -> None:
     maps = load("tests/map")
     assert json.loads(maps.FILE.read_text(encoding="utf-8")) == maps.maps()
 
@@ -75,7 +75,7 @@ def tried(identity: str, run: str, **path: str) -> Any:
     return claims._run({**document, "path": {**document["path"], **path}})
 
 
-def test_cubic_does_what_the_text_of_the_first_second_says() -> None:
+def test_cubic_matches_first_second_text() -> None:
     series = tried("queue16.fig4", "cubic", buffer="1 bdp").flow_series()
     kb = [1.448 * one for one in series["inflight_segments"]]
     times = list(series["time_s"])
@@ -85,7 +85,7 @@ def test_cubic_does_what_the_text_of_the_first_second_says() -> None:
     assert 65 < after[0] < 75 and after[0] < after[-1] < 90
 
 
-def test_the_shares_drift_as_the_text_of_coexistence_says() -> None:
+def test_shares_drift_matches_coexistence_text() -> None:
     shares = {}
     for buffer in ("2 bdp", "4 bdp", "8 bdp"):
         series = tried("queue16.coexist", "16 BDP", buffer=buffer).flow_series()

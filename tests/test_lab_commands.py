@@ -23,9 +23,9 @@ SAID: list[dict[str, Any]] = json.loads(
 IDS = [one["name"] for one in SAID]
 
 
-def of_the_lab(said: dict[str, Any]) -> Any:
+def of_the_lab(data: dict[str, Any]) -> Any:
     """What the lab computes: each alternative of its scenario."""
-    return plain(fullpipe.run(tomllib.loads(said["scenario"]), seed=said["seed"], seeds=said["seeds"]))
+    return plain(fullpipe.run(tomllib.loads(data["scenario"]), seed=data["seed"], seeds=data["seeds"]))
 
 
 def plain(results: fullpipe.Results) -> Any:
@@ -33,23 +33,23 @@ def plain(results: fullpipe.Results) -> Any:
     return json.loads(results.to_json())["results"]
 
 
-@pytest.mark.parametrize("said", SAID, ids=IDS)
-def test_the_command_line_gives_the_numbers_of_the_lab(
-    said: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("data", SAID, ids=IDS)
+def test_command_line_matches_lab_numbers(
+    data: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "lab.toml").write_text(said["scenario"], encoding="utf-8", newline="")
-    program, *words = shlex.split(said["command"])
+    (tmp_path / "lab.toml").write_text(data["scenario"], encoding="utf-8", newline="")
+    program, *words = shlex.split(data["command"])
     assert program == "fullpipe"
     monkeypatch.chdir(tmp_path)
     done = command(*words, "--json")
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["results"] == of_the_lab(said)
+    assert json.loads(done.stdout)["results"] == of_the_lab(data)
 
 
-@pytest.mark.parametrize("said", SAID, ids=IDS)
-def test_the_lines_of_python_give_the_numbers_of_the_lab(said: dict[str, Any]) -> None:
+@pytest.mark.parametrize("data", SAID, ids=IDS)
+def test_python_code_matches_lab_numbers(data: dict[str, Any]) -> None:
     found: dict[str, Any] = {}
     with contextlib.redirect_stdout(io.StringIO()) as shown:
-        exec(said["python"], found)
+        exec(data["python"], found)
     assert shown.getvalue().strip()
-    assert plain(found["results"]) == of_the_lab(said)
+    assert plain(found["results"]) == of_the_lab(data)

@@ -76,7 +76,7 @@ def test_lock_fits_the_metadata(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["build", "studies", "dev", "docs"])
-def test_every_line_of_a_lock_is_a_pin_with_hashes(name: str) -> None:
+def test_every_lock_line_pins_with_hashes(name: str) -> None:
     assert PIN.sub("", text(name)) == ""
 
 
@@ -86,7 +86,7 @@ def test_locks_have_the_same_versions() -> None:
         assert locked(name).items() <= every.items()
 
 
-def test_the_site_has_the_same_versions_of_shared_packages() -> None:
+def test_site_lock_shares_package_versions() -> None:
     every = {package: version for (package, _), version in locked("dev").items()}
     site = {package: version for (package, _), version in locked("docs").items()}
     assert {one: site[one] for one in site.keys() & every.keys()} == {
@@ -96,7 +96,7 @@ def test_the_site_has_the_same_versions_of_shared_packages() -> None:
     assert {one for one in lines if not one.startswith("#")} <= site.keys()
 
 
-def test_build_requirements_are_those_of_the_metadata() -> None:
+def test_build_requirements_match_metadata() -> None:
     lines = (ROOT / "requirements" / "build.in").read_text(encoding="utf-8").splitlines()
     assert [one for one in lines if not one.startswith("#")] == built_with()
 

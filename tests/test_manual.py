@@ -30,18 +30,18 @@ def invoke(*words: str) -> str:
         (("help", "help"), ("help", "--help")),
     ],
 )
-def test_help_is_a_command_in_front_and_behind(words: tuple[str, ...], same: tuple[str, ...]) -> None:
+def test_help_works_before_and_after_command(words: tuple[str, ...], same: tuple[str, ...]) -> None:
     assert invoke(*words) == invoke(*same)
 
 
-def test_usage_and_defaults_have_no_second_brackets() -> None:
+def test_usage_and_defaults_have_single_brackets() -> None:
     assert "Usage: fullpipe compare [OPTIONS] [CC...] " in invoke("compare", "--help")
     assert "[OPTIONS] PAPER[.CLAIM]... " in invoke("study", "run", "--help")
     assert "[OPTIONS] [-- COMMAND...] " in invoke("shell", "--help")
     assert "[default: 5 in sim (10 for a grid)]" in " ".join(invoke("agree", "--help").split())
 
 
-def test_paragraphs_of_help_are_wrapped_only_at_the_width() -> None:
+def test_help_paragraphs_wrap_only_at_width() -> None:
     wide = CliRunner().invoke(cli.app, ["kernel", "check", "--help"], env={"COLUMNS": "1000"}).stdout
     assert "Sends numbered packets" in wide
     assert "runs use. Compares delay, rate, queue" in " ".join(wide.split())
@@ -49,7 +49,7 @@ def test_paragraphs_of_help_are_wrapped_only_at_the_width() -> None:
     assert "or can be trusted at none." in paragraph
 
 
-def test_help_for_what_is_no_command_is_one_sentence() -> None:
+def test_help_for_unknown_command_is_refused() -> None:
     done = CliRunner().invoke(cli.app, ["help", "comapre"])
     assert (done.exit_code, done.stdout) == (2, "")
     assert "comapre" in done.stderr
@@ -69,7 +69,7 @@ def leaves(command: object, path: str = "fullpipe") -> list[tuple[str, object]]:
     return [leaf for name, child in shown.items() for leaf in leaves(child, f"{path} {name}")]
 
 
-def test_the_manual_page_has_every_command_and_option() -> None:
+def test_manual_page_has_commands_and_options() -> None:
     page = invoke("man").replace("\\-", "-").replace("\\&", "")
     found = leaves(typer.main.get_command(cli.app))
     assert len(found) > 10
@@ -99,7 +99,7 @@ def test_each_shell_has_a_script(shell: str) -> None:
     assert manual.COMPLETE_VARIABLE in invoke("completion", shell)
 
 
-def test_a_shell_without_a_script_is_one_sentence() -> None:
+def test_unsupported_completion_shell_is_refused() -> None:
     done = CliRunner().invoke(cli.app, ["completion", "tcsh"])
     assert done.exit_code == 2
     assert "bash, zsh, fish" in done.stderr

@@ -26,7 +26,7 @@ def first_ssthresh(results: fullpipe.Results) -> int | None:
     return first
 
 
-def test_each_run_inherits_what_the_one_before_left() -> None:
+def test_each_run_inherits_previous_metrics() -> None:
     shallow, deep = path("20 KB", save_ssthresh=True), path("200 KB", save_ssthresh=True)
     there = fullpipe.run_in_order([shallow, deep, shallow])
     left = [left_metrics(one.runs[0]) for one in there]
@@ -39,14 +39,14 @@ def test_each_run_inherits_what_the_one_before_left() -> None:
     assert [left_metrics(one.runs[0]) for one in fullpipe.run_in_order([shallow, deep, shallow])] == left
 
 
-def test_without_thresholds_only_the_round_trip_is_inherited() -> None:
+def test_without_ssthresh_only_rtt_is_inherited() -> None:
     runs = fullpipe.run_in_order([path(), path()])
     assert [first_ssthresh(one) for one in runs] == [None, None]
     left = left_metrics(runs[0].runs[0])
     assert left["ssthresh"] == 0 and left["cwnd"] > 0 and left["rtt"].endswith(" ns")
 
 
-def test_of_connections_that_are_open_at_the_end_the_last_leaves_what_all_left() -> None:
+def test_last_open_flow_determines_saved_metrics() -> None:
     document = path(save_ssthresh=True)
     document["flows"] = [{"controller": "cubic", "start_jitter": "0", "count": 2}]
     run = fullpipe.run(document).runs[0]
@@ -55,7 +55,7 @@ def test_of_connections_that_are_open_at_the_end_the_last_leaves_what_all_left()
     assert left_metrics(run)["cwnd"] == kept[1]["cwnd"]
 
 
-def test_the_first_run_begins_with_its_own_entry() -> None:
+def test_first_run_starts_with_own_entry() -> None:
     runs = fullpipe.run_in_order(
         [path(save_ssthresh=True, ssthresh=33), path(save_ssthresh=True, ssthresh=33)]
     )
@@ -63,7 +63,7 @@ def test_the_first_run_begins_with_its_own_entry() -> None:
     assert first_ssthresh(runs[1]) == left_metrics(runs[0].runs[0])["ssthresh"]
 
 
-def test_an_order_needs_a_seed_for_each_run_and_one_alternative() -> None:
+def test_order_needs_seeds_and_one_alternative() -> None:
     with pytest.raises(fullpipe.ScenarioError, match="seeds"):
         fullpipe.run_in_order([path(), path()], seeds=[1])
     several = {**path(), "compare": ["cubic", "reno"], "flows": []}
@@ -72,7 +72,7 @@ def test_an_order_needs_a_seed_for_each_run_and_one_alternative() -> None:
 
 
 @pytest.mark.usefixtures("kernel_world")
-def test_linux_leaves_the_entry_that_the_model_computes() -> None:
+def test_linux_saves_modelled_entry() -> None:
     document = path(save_ssthresh=True)
     flow = document["flows"][0]
     document["flows"] = [
@@ -97,12 +97,12 @@ def test_linux_leaves_the_entry_that_the_model_computes() -> None:
 
 
 @pytest.mark.usefixtures("kernel_world")
-def test_the_kernel_cannot_begin_with_an_entry() -> None:
+def test_kernel_cannot_start_with_entry() -> None:
     with pytest.raises(fullpipe.WorldError, match=r"hosts\.metrics"):
         fullpipe.run(path(ssthresh=33), world="kernel")
 
 
-def test_an_order_is_refused_before_its_first_run_where_runs_cannot_inherit() -> None:
+def test_uninheritable_order_is_refused_before_running() -> None:
     ran: list[str] = []
     watch = lambda world, done, total: ran.append(world)  # noqa: E731
     with pytest.raises(fullpipe.WorldError, match="kernel world cannot begin with what an earlier run"):
@@ -113,7 +113,7 @@ def test_an_order_is_refused_before_its_first_run_where_runs_cannot_inherit() ->
 
 
 @pytest.mark.parametrize("seeds", ["12", 3.0, True, -1, 2**70, [1.5, 2], [float("nan"), 2], [1, -2], [1]])
-def test_an_order_needs_seeds_that_are_some(seeds: Any) -> None:
+def test_order_with_invalid_seeds_is_refused(seeds: Any) -> None:
     with pytest.raises(fullpipe.ScenarioError, match=r"^seeds: ") as caught:
         fullpipe.run_in_order([path(), path()], seeds=seeds)
     given = seeds[0] if isinstance(seeds, list) and seeds[0] != 1 else seeds
@@ -127,14 +127,14 @@ def test_an_order_is_a_list(what: Any) -> None:
 
 
 @pytest.mark.parametrize("hosts", [None, {"metrics": None}])
-def test_an_order_takes_what_a_run_takes(hosts: Any) -> None:
+def test_order_accepts_run_settings(hosts: Any) -> None:
     document = {**path(), "hosts": hosts}
     first, second = fullpipe.run_in_order([document, document], seeds=0)
     assert first.runs[0].seed == second.runs[0].seed == 0
     assert left_metrics(second.runs[0])["rtt"]
 
 
-def test_a_run_takes_the_longest_round_trip_that_the_one_before_has_left() -> None:
+def test_longest_saved_rtt_is_accepted() -> None:
     slow = {
         "duration": "1000 s",
         "path": {"rate": "1 kbit/s", "rtt": "40 ms", "buffer": "100 KB"},

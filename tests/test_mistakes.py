@@ -14,13 +14,13 @@ RUNNER = ROOT / "tests" / "mistakes" / "run.py"
 MISTAKES = tomllib.loads((RUNNER.parent / "mistakes.toml").read_text())
 
 
-def test_there_are_enough_of_them_and_a_shorter_list() -> None:
+def test_mutations_are_enough_with_quick_subset() -> None:
     assert len(MISTAKES) >= 14
     assert 10 <= sum(mistake.get("quick", False) for mistake in MISTAKES.values()) < len(MISTAKES)
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_every_mistake_replaces_a_text_that_is_there_once(name: str) -> None:
+def test_every_mutation_replaces_unique_text(name: str) -> None:
     mistake = MISTAKES[name]
     assert (ROOT / mistake["file"]).read_text().count(mistake["text"]) == 1
     assert mistake["instead"] != mistake["text"]
@@ -29,13 +29,13 @@ def test_every_mistake_replaces_a_text_that_is_there_once(name: str) -> None:
     assert ("case" in mistake) == ("conform" in mistake["caught"])
 
 
-def test_ten_mistakes_of_bbr3_are_caught_by_cases_that_exist() -> None:
+def test_ten_bbr3_mutations_name_existing_cases() -> None:
     named = [mistake["case"] for mistake in MISTAKES.values() if "case" in mistake]
     assert len(named) >= 10
     assert set(named) <= {case.name for case in registry.every()}
 
 
-def test_the_runner_lists_them_and_knows_no_others() -> None:
+def test_runner_lists_mutations_and_refuses_unknown() -> None:
     def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
             [sys.executable, str(RUNNER), *arguments], capture_output=True, text=True, check=False, timeout=60

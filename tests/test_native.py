@@ -53,7 +53,7 @@ def refused_or_done(call: Callable[[], object]) -> None:
 
 
 @pytest.mark.parametrize("index", [2, 3, 2**31, 2**32, 2**40, 2**63, 2**64 - 1])
-def test_flow_that_does_not_exist_is_an_index_error(index: int) -> None:
+def test_nonexistent_flow_is_index_error(index: int) -> None:
     simulation = _native.Simulation(SPEC, 1, [])
     with pytest.raises(IndexError, match=f"flow {index} does not exist; expected a number below 2"):
         simulation.flow(index)
@@ -62,7 +62,7 @@ def test_flow_that_does_not_exist_is_an_index_error(index: int) -> None:
 
 @given(NUMBERS, st.floats(), st.text(max_size=8))
 @settings(max_examples=50, deadline=None)
-def test_any_argument_is_refused_without_a_panic(number: int, real: float, text: str) -> None:
+def test_any_argument_is_refused_without_panic(number: int, real: float, text: str) -> None:
     simulation = _native.Simulation(SPEC, 1, [])
     for given_ in (number, real, text):
         value: Any = given_
@@ -86,7 +86,7 @@ def test_any_argument_is_refused_without_a_panic(number: int, real: float, text:
 
 @given(st.data())
 @settings(max_examples=200, deadline=None)
-def test_changed_spec_is_refused_without_a_panic(data: st.DataObject) -> None:
+def test_changed_spec_is_refused_without_panic(data: st.DataObject) -> None:
     document = json.loads(SPEC)
     container, key = data.draw(st.sampled_from(places(document)))
     container[key] = data.draw(VALUES)

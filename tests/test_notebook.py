@@ -25,7 +25,7 @@ def show(value: Any) -> None:
     assert repr(value)
 
 
-def test_every_cell_runs_and_shows_its_value(in_empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_cell_runs_and_shows_value(in_empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_arguments: object, **_more: object) -> None:
         raise AssertionError("a cell wants the network")
 

@@ -72,7 +72,7 @@ COMMANDS = {
 @pytest.mark.full_disk
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize("arguments", COMMANDS.values(), ids=COMMANDS)
-def test_a_disk_that_takes_nothing_is_a_sentence(arguments: tuple[str, ...]) -> None:
+def test_unwritable_disk_is_an_error(arguments: tuple[str, ...]) -> None:
     done = CliRunner().invoke(cli.app, arguments)
     assert done.exit_code == options.MISTAKE, done.stdout + done.stderr
     last = done.stderr.strip().splitlines()[-1]
@@ -96,7 +96,7 @@ def test_evidence_that_cannot_be_written_stays() -> None:
     assert Path("results/agreement.jsonl").read_text() == before
 
 
-def test_a_disk_that_is_really_full_keeps_what_fits(in_empty_folder: Path) -> None:
+def test_really_full_disk_keeps_fitting_runs(in_empty_folder: Path) -> None:
     """In a mount namespace of its own, so that the disk goes away with the process."""
     disk = in_empty_folder / "disk"
     disk.mkdir()
@@ -123,7 +123,7 @@ def test_a_disk_that_is_really_full_keeps_what_fits(in_empty_folder: Path) -> No
 
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize("name", ["study run", "agree --grid"])
-def test_a_folder_that_is_removed_meanwhile_is_a_sentence(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_directory_removed_during_run_is_error(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Watched, "__call__", lambda *_: shutil.rmtree("new", ignore_errors=True))
     done = CliRunner().invoke(cli.app, COMMANDS[name])
     assert done.exit_code == options.MISTAKE, done.stdout + done.stderr
@@ -164,16 +164,16 @@ def test_a_refused_command_leaves_no_folder(
 
 
 @pytest.mark.usefixtures("here")
-def test_commands_of_the_same_second_have_folders_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_of_same_second_separate_directories(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.strftime", lambda *_: "20250101-000000")
     for verb in (("compare", "reno", *SHORT), ("run", "one.toml")):
-        said = [CliRunner().invoke(cli.app, verb).stderr for _ in range(3)]
-        places = [one.strip().split("Report: ")[1] for one in said]
+        message = [CliRunner().invoke(cli.app, verb).stderr for _ in range(3)]
+        places = [one.strip().split("Report: ")[1] for one in message]
         assert len(set(places)) == 3 and all(Path(one).is_file() for one in places)
         assert places[1].endswith("20250101-000000-2/report.html")
 
 
-def test_a_long_controller_text_is_no_long_file_name(here: Path) -> None:
+def test_long_controller_name_shortens_file_name(here: Path) -> None:
     text = "bbr1:probe_gain=1.25" + "0" * 300
     done = CliRunner().invoke(cli.app, ["compare", text, *SHORT])
     assert done.exit_code == 0, done.stderr
@@ -194,7 +194,7 @@ def path_parameters() -> list[tuple[str, object]]:
     return found
 
 
-def test_every_parameter_that_is_a_path_is_read_alike() -> None:
+def test_path_parameters_share_one_parser() -> None:
     found = path_parameters()
     assert len(found) >= 16
     assert [name for name, parser in found if parser is not options.path] == []
@@ -210,14 +210,12 @@ def test_every_parameter_that_is_a_path_is_read_alike() -> None:
         (("run",), "SCENARIO"),
     ],
 )
-def test_an_empty_path_is_an_error_that_names_the_option(
-    arguments: tuple[str, ...], option: str, here: Path
-) -> None:
+def test_empty_path_error_names_option(arguments: tuple[str, ...], option: str, here: Path) -> None:
     before = contents(here)
-    for given, said in (("", '"" is no path'), ("~nosuchuser/x", 'write "./~nosuchuser/x"')):
+    for given, message in (("", '"" is no path'), ("~nosuchuser/x", 'write "./~nosuchuser/x"')):
         done = CliRunner().invoke(cli.app, [*arguments, given])
         assert done.exit_code == options.MISTAKE
-        assert option in done.stderr and said in done.stderr
+        assert option in done.stderr and message in done.stderr
         assert len(done.stderr.splitlines()) == 1
     assert contents(here) == before
 
@@ -233,23 +231,21 @@ def test_a_tilde_is_the_home_folder(here: Path, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("study", "run", "queue16.fig4", "--out", "x" * 256), "over 255 bytes"),
         (("deliveries", "--mean", "1mbit", "--out", "x" * 256), "over 255 bytes"),
         (("run", "one.toml", "--out", "one.toml/x"), "one.toml is a file"),
     ],
 )
-def test_a_place_that_cannot_be_written_is_found_before_the_work(
-    arguments: tuple[str, ...], said: str
-) -> None:
+def test_unwritable_output_fails_before_work(arguments: tuple[str, ...], message: str) -> None:
     done = CliRunner().invoke(cli.app, arguments)
     assert done.exit_code == options.MISTAKE, done.stdout + done.stderr
-    assert said in done.stderr and "Traceback" not in done.stderr and done.stdout == ""
+    assert message in done.stderr and "Traceback" not in done.stderr and done.stdout == ""
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="there is no /proc")
-def test_a_file_system_that_takes_no_files_is_a_sentence() -> None:
+def test_file_system_refusing_files_is_error() -> None:
     with pytest.raises(fp.OutputError, match="no file can be made in /proc; name another place"):
         files.make_folder(Path("/proc/none"))
 
@@ -272,7 +268,7 @@ def test_a_full_stdout_is_a_sentence(name: str) -> None:
 
 
 @pytest.mark.parametrize("full", [True, False], ids=["full", "closed"])
-def test_the_report_is_written_though_nobody_reads_the_table(full: bool, in_empty_folder: Path) -> None:
+def test_report_is_written_with_stdout_closed(full: bool, in_empty_folder: Path) -> None:
     with Path("/dev/full").open("w") if full else closed_pipe() as nobody:
         done = fullpipe("compare", "reno", *SHORT, "--out", "here", stdout=nobody, stderr=subprocess.PIPE)
     assert done.returncode == (options.MISTAKE if full else 0), done.stderr
@@ -299,7 +295,7 @@ def test_closed_streams_are_no_traceback(closed: str, in_empty_folder: Path) -> 
     assert set(Path("x").read_text().split()) <= {str(number) for number in range(1, 60_001)}
 
 
-def test_output_that_is_no_text_is_shown(in_empty_folder: Path) -> None:
+def test_undecodable_output_is_shown_escaped(in_empty_folder: Path) -> None:
     name = os.fsdecode(b"\xff.trace")
     done = command("deliveries", "--mean", "1mbit", "--out", name, PYTHONIOENCODING="ascii")
     assert done.returncode == 0, done.stderr
@@ -322,9 +318,7 @@ def test_an_input_is_not_overwritten(arguments: tuple[str, ...], in_empty_folder
     assert Path("in.file").read_text(encoding="utf-8") == content
 
 
-def test_too_little_address_space_is_a_sentence(
-    monkeypatch: pytest.MonkeyPatch, in_empty_folder: Path
-) -> None:
+def test_too_little_address_space_is_error(monkeypatch: pytest.MonkeyPatch, in_empty_folder: Path) -> None:
     """The renderer would end the process."""
     monkeypatch.setattr(resource, "getrlimit", lambda _: (8_000_000_000, resource.RLIM_INFINITY))
     done = CliRunner().invoke(cli.app, ["compare", "cubic", *PATH, "--duration", "1 s", "--out", "here"])
@@ -335,7 +329,7 @@ def test_too_little_address_space_is_a_sentence(
 # A folder that holds results of another command.
 
 
-def test_results_of_two_commands_are_not_mixed(here: Path) -> None:
+def test_results_of_two_commands_never_mix(here: Path) -> None:
     def ask(*arguments: str) -> tuple[int, str]:
         done = CliRunner().invoke(cli.app, [*arguments, "--out", "same"])
         return done.exit_code, done.stderr.strip()
@@ -353,16 +347,16 @@ def test_results_of_two_commands_are_not_mixed(here: Path) -> None:
         study,
         ("kernel", "check"),
     ):
-        code, said = ask(*other)
+        code, message = ask(*other)
         assert code == options.MISTAKE, other
-        assert said == (
+        assert message == (
             'fullpipe: --out "same" holds results of the comparison of reno; name another folder'
         ), other
     assert contents(here / "same") == held
     assert ask(*first, "--seeds", "2")[0] == 0, "the same command may replace its own results"
 
 
-def test_the_same_study_or_grid_may_use_its_folder_again(here: Path) -> None:
+def test_same_study_or_grid_reuses_directory(here: Path) -> None:
     for name in ("study run", "agree --grid"):
         for _ in range(2):
             assert CliRunner().invoke(cli.app, COMMANDS[name]).exit_code in (0, options.DISAGREE)
@@ -371,7 +365,7 @@ def test_the_same_study_or_grid_may_use_its_folder_again(here: Path) -> None:
         shutil.rmtree("new")
 
 
-def test_runs_of_an_interrupted_study_are_not_mixed_with_others(here: Path) -> None:
+def test_interrupted_study_refuses_other_runs(here: Path) -> None:
     assert CliRunner().invoke(cli.app, COMMANDS["study run"]).exit_code == 0
     for name in ("claims.json", "report.html"):
         Path("new", name).unlink()
@@ -389,7 +383,7 @@ def _compare(folder: Path, seeds: int) -> subprocess.CompletedProcess[str]:
     return command(*words, "--out", str(folder))
 
 
-def test_a_folder_of_other_files_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_directory_with_other_files_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     done = _compare(tmp_path, 1)
     assert done.returncode == 2
@@ -398,7 +392,7 @@ def test_a_folder_of_other_files_is_refused_and_left_alone(tmp_path: Path) -> No
     assert [one.name for one in tmp_path.iterdir()] == ["notes.txt"]
 
 
-def test_earlier_runs_are_replaced_and_a_user_s_files_stay(tmp_path: Path) -> None:
+def test_earlier_runs_are_replaced_files_kept(tmp_path: Path) -> None:
     folder = tmp_path / "out"
     assert _compare(folder, 2).returncode == 0
     (folder / "runs" / "notes.json").write_text("mine")
@@ -409,7 +403,7 @@ def test_earlier_runs_are_replaced_and_a_user_s_files_stay(tmp_path: Path) -> No
     assert (folder / "thesis.txt").read_text() == "mine"
 
 
-def test_a_summary_prints_the_columns_that_people_read() -> None:
+def test_summary_prints_main_columns() -> None:
     found = fp.compare(["reno", "cubic"], rate="2mbit", rtt="10ms", duration="1s", seeds=1).summary
     first = str(found).splitlines()[2]
     assert "…" not in first and "goodput_bps" in first and "loss_ratio" in first
@@ -419,7 +413,7 @@ def test_a_summary_prints_the_columns_that_people_read() -> None:
     assert str(found.select("world")).startswith("shape: (2, 1)")
 
 
-def test_answers_and_maps_do_not_mix_in_a_folder(tmp_path: Path) -> None:
+def test_answers_and_maps_do_not_mix(tmp_path: Path) -> None:
     (tmp_path / "map.json").write_text("{}")
     (tmp_path / "paths.csv").write_text("rate,rtt\n2mbit,10ms\n")
     words = ["advise", "--from", str(tmp_path / "paths.csv"), "--seeds", "2", "--out", str(tmp_path)]

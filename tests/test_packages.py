@@ -41,7 +41,7 @@ def test_make_package_makes_all() -> None:
 
 @pytest.mark.skipif(shutil.which("cargo") is None, reason="needs Rust")
 @pytest.mark.parametrize("crate", CRATES, ids=lambda crate: crate.name)
-def test_a_package_has_its_licences_and_whatever_its_readme_links_to(crate: Path, tmp_path: Path) -> None:
+def test_crate_package_has_licences_and_links(crate: Path, tmp_path: Path) -> None:
     files = packaged(crate, tmp_path)
     assert {"LICENSE-MIT", "LICENSE-APACHE", "README.md"} <= files
     for licence in ("LICENSE-MIT", "LICENSE-APACHE"):
@@ -64,8 +64,8 @@ def test_every_crate_says_its_oldest_rust() -> None:
         *ROOT.glob("crates/*/Cargo.toml"),
         *ROOT.glob("quic/*/Cargo.toml"),
     ]
-    said = re.compile(r'^rust-version(?:\.workspace = true| = "[\d.]+")$', re.MULTILINE)
-    assert not [one for one in manifests if not said.search(one.read_text(encoding="utf-8"))]
+    message = re.compile(r'^rust-version(?:\.workspace = true| = "[\d.]+")$', re.MULTILINE)
+    assert not [one for one in manifests if not message.search(one.read_text(encoding="utf-8"))]
 
 
 BESIDE = sorted(one.parent for one in ROOT.glob("packages/*/pyproject.toml"))
@@ -79,7 +79,7 @@ def project(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("folder", BESIDE, ids=lambda folder: folder.name)
-def test_a_python_package_has_the_version_and_the_licences_of_the_core(folder: Path) -> None:
+def test_python_package_matches_core_version_licences(folder: Path) -> None:
     cargo = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))
     version = cargo["workspace"]["package"]["version"]
     about = project(folder)
@@ -90,7 +90,7 @@ def test_a_python_package_has_the_version_and_the_licences_of_the_core(folder: P
 
 
 @pytest.mark.parametrize("folder", BESIDE, ids=lambda folder: folder.name)
-def test_a_wheel_has_every_file_of_its_package(folder: Path, tmp_path: Path) -> None:
+def test_wheel_has_every_package_file(folder: Path, tmp_path: Path) -> None:
     pytest.importorskip("flit_core", reason="needs flit_core, which builds the packages")
     make = "import sys; from flit_core import buildapi; print(buildapi.build_wheel(sys.argv[1]))"
     done = subprocess.run(

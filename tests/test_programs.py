@@ -91,16 +91,16 @@ def alive(marker: str) -> list[int]:
 @pytest.fixture
 def marker() -> Iterator[str]:
     """An argument that no other process has: seconds to sleep."""
-    said = f"{100_000 + os.getpid()}.{time.monotonic_ns()}"
-    yield said
-    for left in alive(said):
+    data = f"{100_000 + os.getpid()}.{time.monotonic_ns()}"
+    yield data
+    for left in alive(data):
         os.kill(left, signal.SIGKILL)
 
 
 # --- Without the kernel world ---------------------------------------------------------------------
 
 
-def test_a_file_runs_no_program_without_consent(tmp_path: Path) -> None:
+def test_file_runs_no_program_without_consent(tmp_path: Path) -> None:
     touched = tmp_path / "touched"
     file = tmp_path / "hostile.toml"
     file.write_text(
@@ -125,7 +125,7 @@ def test_a_file_runs_no_program_without_consent(tmp_path: Path) -> None:
     assert fp.load(file, programs=True).alternatives[0].spec["flows"][1]["program"]["sender"] == "client"
 
 
-def test_a_program_under_compare_needs_consent_too(tmp_path: Path) -> None:
+def test_program_under_compare_needs_consent(tmp_path: Path) -> None:
     file = tmp_path / "compare.toml"
     file.write_text(
         'compare = ["reno", { client = "true", server = "true" }]\n'
@@ -148,17 +148,17 @@ def test_other_worlds_refuse_programs(world: str) -> None:
         fp.run(what, world=world)
 
 
-def test_the_native_simulator_refuses_programs_as_well() -> None:
+def test_native_simulator_refuses_programs() -> None:
     with pytest.raises(fp.ScenarioError, match="is a program, which the simulator does not run"):
         fp.Simulation(document("true", "true")).advance()
 
 
-def test_specs_without_programs_are_as_they_were() -> None:
+def test_specs_without_programs_are_unchanged() -> None:
     spec = scenario.comparison(["reno"], rate="1 Mbit/s", rtt="20 ms").alternatives[0].spec_json
     assert "program" not in spec
 
 
-def test_a_program_is_written_as_a_scenario_writes_it() -> None:
+def test_program_is_written_as_in_scenario() -> None:
     one = Program("iperf3 -c {server}", "iperf3 -s", "server", "mine")
     what = scenario.comparison([one, "reno"], rate="1 Mbit/s", rtt="20 ms")
     assert [alternative.label for alternative in what.alternatives] == ["mine", "reno"]
@@ -167,7 +167,7 @@ def test_a_program_is_written_as_a_scenario_writes_it() -> None:
         scenario.comparison(Program("a", "b", "both"), rate="1 Mbit/s", rtt="20 ms")
 
 
-def test_measures_of_programs_are_of_packets_and_unknown_counts_are_none() -> None:
+def test_program_measures_come_from_packets() -> None:
     seen = {"packets": 200, "lost_packets": 3, "payload": "quic_udp", "rtt_source": "none"}
     seen["delay"] = {"mean_ns": 12_000_000, "p95_ns": 15_000_000}
     flow = {"controller": "x", "retransmits": None, "segments_sent": 150, "seen": seen}
@@ -175,12 +175,12 @@ def test_measures_of_programs_are_of_packets_and_unknown_counts_are_none() -> No
     assert measures.retransmits(summary) is None
     assert measures.loss_ratio(summary) == 0.015
     assert measures.BY_NAME["delay_mean_ms"].take(summary) == 12.0
-    said = measures.explained([summary])
-    assert "UDP payload of QUIC" in said[0] and "no RTT can be seen" in said[0]
+    data = measures.explained([summary])
+    assert "UDP payload of QUIC" in data[0] and "no RTT can be seen" in data[0]
 
 
-def test_options_that_do_not_fit_are_refused() -> None:
-    for more, said in (
+def test_conflicting_program_options_are_refused() -> None:
+    for more, data in (
         ((), "CC is missing"),
         (("--program", "a"), "--server is given 0 times"),
         (("--server", "a"), "--server is given 1 time"),
@@ -189,10 +189,10 @@ def test_options_that_do_not_fit_are_refused() -> None:
         (("reno", "--sender", "client"), "--sender needs --program"),
     ):
         done = command("compare", *more, *PATH)
-        assert done.returncode == 2 and said in done.stderr, (more, done.stderr)
+        assert done.returncode == 2 and data in done.stderr, (more, done.stderr)
 
 
-def test_the_folder_of_a_comparison_has_the_names_of_its_programs(
+def test_comparison_directory_is_named_after_programs(
     in_empty_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     del in_empty_folder
@@ -213,7 +213,7 @@ def test_the_folder_of_a_comparison_has_the_names_of_its_programs(
 
 
 @pytest.mark.usefixtures("kernel_world")
-def test_the_hosts_of_programs_negotiate_ecn_if_the_scenario_says_so(peer: str, tmp_path: Path) -> None:
+def test_program_hosts_negotiate_configured_ecn(peer: str, tmp_path: Path) -> None:
     def read(side: str) -> str:
         words = f"{peer} {side} {{server}} {{port}} 1000 up"
         return f"cat /proc/sys/net/ipv4/tcp_ecn > {tmp_path / side}; exec {words}"
@@ -225,7 +225,7 @@ def test_the_hosts_of_programs_negotiate_ecn_if_the_scenario_says_so(peer: str, 
 
 @pytest.mark.usefixtures("kernel_world")
 @pytest.mark.parametrize(("way", "sender"), [("up", "client"), ("down", "server")])
-def test_a_transfer_is_measured_in_the_direction_of_its_sender(peer: str, way: str, sender: str) -> None:
+def test_transfer_is_measured_from_its_sender(peer: str, way: str, sender: str) -> None:
     one = run(
         f"{peer} client {{server}} {{port}} {AMOUNT} {way}",
         f"{peer} server {{server}} {{port}} {AMOUNT} {way}",
@@ -282,7 +282,7 @@ def pushed(tmp_path: Path, buffer: int, duration: str) -> tuple[fp.Run, str]:
 
 @pytest.mark.usefixtures("kernel_world")
 @pytest.mark.parametrize("buffer", [0, 4_000_000])
-def test_what_a_client_leaves_to_its_kernel_arrives(tmp_path: Path, buffer: int) -> None:
+def test_data_buffered_at_exit_arrives(tmp_path: Path, buffer: int) -> None:
     one, got = pushed(tmp_path, buffer, "20 s")
     (flow,) = one.summary["flows"]
     assert (flow["delivered_bytes"], flow["completed"], got) == (1_000_000, True, "1000000")
@@ -291,18 +291,18 @@ def test_what_a_client_leaves_to_its_kernel_arrives(tmp_path: Path, buffer: int)
 
 
 @pytest.mark.usefixtures("kernel_world")
-def test_a_transfer_that_the_end_cuts_off_is_not_complete(tmp_path: Path) -> None:
+def test_cut_off_transfer_is_incomplete(tmp_path: Path) -> None:
     one, _ = pushed(tmp_path, 4_000_000, "500 ms")
     (flow,) = one.summary["flows"]
     assert 0 < flow["delivered_bytes"] < 700_000 and not flow["completed"]
     assert any(
-        "its client ended, but" in said and "had not arrived at the end of the scenario" in said
-        for said in one.summary["provenance"]["untrustworthy"]
+        "its client ended, but" in data and "had not arrived at the end of the scenario" in data
+        for data in one.summary["provenance"]["untrustworthy"]
     )
 
 
 @pytest.mark.usefixtures("kernel_world")
-def test_datagrams_that_wait_in_the_queue_arrive(tmp_path: Path) -> None:
+def test_queued_datagrams_arrive_after_exit(tmp_path: Path) -> None:
     file = tmp_path / "burst.py"
     file.write_text(
         "import socket, sys\n"
@@ -351,43 +351,43 @@ def test_datagrams_are_counted_without_retransmissions(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("kernel_world")
-def test_flows_of_one_program_are_told_apart_by_their_ports(peer: str) -> None:
+def test_flows_of_program_differ_by_port(peer: str) -> None:
     one = run(
         f"{peer} client {{server}} {{port}} {AMOUNT} up",
         f"{peer} server {{server}} {{port}} {AMOUNT} up",
         count=2,
     )
     assert [flow["delivered_bytes"] for flow in one.summary["flows"]] == [AMOUNT, AMOUNT]
-    said = failure("a {server}", "b", count=2)
-    assert "flows[0].client: is one of 2 flows" in said and "{port}" in said
+    data = failure("a {server}", "b", count=2)
+    assert "flows[0].client: is one of 2 flows" in data and "{port}" in data
 
 
 @pytest.mark.usefixtures("kernel_world")
 def test_the_wrong_sender_is_an_error(peer: str) -> None:
-    said = failure(
+    data = failure(
         f"{peer} client {{server}} {{port}} {AMOUNT} down", f"{peer} server {{server}} {{port}} {AMOUNT} down"
     )
     assert (
-        "0 bytes of payload came from the sender, which is said to be the client" in said
-        and 'write sender = "server"' in said
+        "0 bytes of payload came from the sender, which is said to be the client" in data
+        and 'write sender = "server"' in data
     )
 
 
 @pytest.mark.usefixtures("kernel_world")
-def test_a_client_that_fails_says_what_it_said(peer: str) -> None:
+def test_failed_client_reports_its_last_output(peer: str) -> None:
     serving = f"{peer} server {{server}} {{port}} 1 up"
-    said = failure("echo one; echo two >&2; exit 3", serving)
-    assert 'the client "echo one; echo two >&2; exit 3" exited with code 3' in said
-    assert "the client printed last: one / two" in said and "the server printed nothing" in said
-    said = failure("kill -SEGV $$", serving)
-    assert "was ended by signal 11" in said
-    said = failure("no-such-command-anywhere", serving)
-    assert "was not found" in said and "no-such-command-anywhere" in said.split("printed last")[1]
+    data = failure("echo one; echo two >&2; exit 3", serving)
+    assert 'the client "echo one; echo two >&2; exit 3" exited with code 3' in data
+    assert "the client printed last: one / two" in data and "the server printed nothing" in data
+    data = failure("kill -SEGV $$", serving)
+    assert "was ended by signal 11" in data
+    data = failure("no-such-command-anywhere", serving)
+    assert "was not found" in data and "no-such-command-anywhere" in data.split("printed last")[1]
 
 
 @pytest.mark.usefixtures("kernel_world")
 @pytest.mark.parametrize("way", ["kill 0", "kill -STOP 0"])
-def test_a_signal_to_its_own_group_reaches_only_the_program(peer: str, way: str) -> None:
+def test_group_signal_reaches_only_program(peer: str, way: str) -> None:
     client, server = (f"{peer} {side} {{server}} {{port}} {AMOUNT} up" for side in ("client", "server"))
     if way == "kill 0":
         # As of a script that cleans up.
@@ -398,7 +398,7 @@ def test_a_signal_to_its_own_group_reaches_only_the_program(peer: str, way: str)
 
 
 @pytest.mark.usefixtures("kernel_world")
-def test_a_program_reaches_no_file_of_ours(peer: str, tmp_path: Path) -> None:
+def test_program_reaches_none_of_our_files(peer: str, tmp_path: Path) -> None:
     client, server = (f"{peer} {side} {{server}} {{port}} {AMOUNT} up" for side in ("client", "server"))
     listed = tmp_path / "listed"
     # Root may look, and finds the pipes of its own command: its output, its start, and our life.
@@ -424,23 +424,23 @@ def test_a_program_has_no_terminal(peer: str) -> None:
     child, terminal = pty.fork()
     if child == 0:
         os.execv(sys.executable, [sys.executable, "-m", "fullpipe", *arguments])
-    said = b""
+    data = b""
     # Linux says so when nobody has the other end open.
     with contextlib.suppress(OSError):
         while part := os.read(terminal, 1 << 16):
-            said += part
+            data += part
     os.close(terminal)
     _, status = os.waitpid(child, 0)
-    words = " ".join(said.decode(errors="replace").split())
+    words = " ".join(data.decode(errors="replace").split())
     assert os.waitstatus_to_exitcode(status) not in (0, 70), words
     assert "marker" not in words and "exited with code 1" in words
 
 
 @pytest.mark.usefixtures("kernel_world")
 def test_a_client_that_hangs_is_ended(peer: str, marker: str) -> None:
-    said = failure(f"echo waiting; sleep {marker}", f"{peer} server {{server}} {{port}} 1 up", duration="1 s")
-    assert "was still running at its end, and no payload crossed the path" in said
-    assert "printed last: waiting" in said
+    data = failure(f"echo waiting; sleep {marker}", f"{peer} server {{server}} {{port}} 1 up", duration="1 s")
+    assert "was still running at its end, and no payload crossed the path" in data
+    assert "printed last: waiting" in data
     assert alive(marker) == []
 
 
@@ -449,12 +449,12 @@ def test_a_client_that_hangs_is_ended(peer: str, marker: str) -> None:
 def test_a_flood_of_output_is_stopped(peer: str, side: str) -> None:
     serving = f"{peer} server {{server}} {{port}} 1 up"
     client, server = ("yes flood", serving) if side == "client" else ("sleep 60", f"yes flood & {serving}")
-    said = failure(client, server)
-    assert f"the {side} " in said and "printed more than 16 MiB" in said and "flood / flood" in said
+    data = failure(client, server)
+    assert f"the {side} " in data and "printed more than 16 MiB" in data and "flood / flood" in data
 
 
 @pytest.mark.usefixtures("kernel_world")
-def test_a_flood_of_packets_is_dropped_by_the_path_and_ends(tmp_path: Path) -> None:
+def test_packet_flood_is_dropped_and_ends(tmp_path: Path) -> None:
     file = tmp_path / "flood.py"
     file.write_text(
         "import socket, sys\n"
@@ -478,7 +478,7 @@ def test_a_flood_of_packets_is_dropped_by_the_path_and_ends(tmp_path: Path) -> N
 
 
 @pytest.mark.usefixtures("kernel_world")
-def test_children_that_leave_are_ended_with_their_program(peer: str, marker: str) -> None:
+def test_detached_children_end_with_their_program(peer: str, marker: str) -> None:
     # Twice forked, and in a session of its own: nothing is left that waits for it.
     leaving = f"(setsid sleep {marker} >/dev/null 2>&1 &) ; "
     one = run(
@@ -490,16 +490,16 @@ def test_children_that_leave_are_ended_with_their_program(peer: str, marker: str
 
 
 @pytest.mark.usefixtures("kernel_world")
-def test_a_server_that_ends_early_is_an_error(peer: str) -> None:
-    said = failure("true", "echo no licence; exit 4")
-    assert "exited with code 4 before it had opened a port" in said and "printed last: no licence" in said
+def test_early_server_exit_is_an_error(peer: str) -> None:
+    data = failure("true", "echo no licence; exit 4")
+    assert "exited with code 4 before it had opened a port" in data and "printed last: no licence" in data
     # As one that goes into the background.
-    said = failure("true", f"{peer} server {{server}} {{port}} 1 up &")
-    assert "ended before it had opened a port" in said and "foreground" in said
+    data = failure("true", f"{peer} server {{server}} {{port}} 1 up &")
+    assert "ended before it had opened a port" in data and "foreground" in data
 
 
 @pytest.mark.usefixtures("kernel_world")
-def test_a_server_that_dies_later_is_an_error(tmp_path: Path, marker: str) -> None:
+def test_late_server_death_is_an_error(tmp_path: Path, marker: str) -> None:
     file = tmp_path / "dies.py"
     file.write_text(
         "import socket, sys\nsocket.create_server(('', 7000)).accept()[0].recv(10)\nsys.exit('I am ill')\n",
@@ -513,15 +513,15 @@ def test_a_server_that_dies_later_is_an_error(tmp_path: Path, marker: str) -> No
         "time.sleep(float(sys.argv[2]))\n",
         encoding="utf-8",
     )
-    said = failure(
+    data = failure(
         f"{sys.executable} {client} {{server}} {marker}", f"{sys.executable} {file}", duration="30 s"
     )
-    assert "exited with code 1 while its client ran" in said and "I am ill" in said
+    assert "exited with code 1 while its client ran" in data and "I am ill" in data
     assert alive(marker) == []
 
 
 @pytest.mark.usefixtures("kernel_world")
-def test_nothing_is_left_when_we_are_killed(peer: str, marker: str) -> None:
+def test_killing_us_leaves_no_process(peer: str, marker: str) -> None:
     ours = subprocess.Popen(
         [
             *(sys.executable, "-m", "fullpipe", "compare", *PATH, "--duration", "60 s", "--json"),
@@ -590,9 +590,7 @@ def test_compare_and_run_show_programs(peer: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["run", "compare", "conform"])
-def test_without_rights_a_program_is_one_sentence_with_the_fix_and_does_not_run(
-    how: str, in_empty_folder: Path
-) -> None:
+def test_unprivileged_program_is_refused_unrun(how: str, in_empty_folder: Path) -> None:
     client, server = f"touch {in_empty_folder}/client-ran", f"touch {in_empty_folder}/server-ran"
     Path("programs.toml").write_text(
         'duration = "2 s"\npath = { rate = "10 Mbit/s", rtt = "20 ms" }\n'

@@ -20,7 +20,7 @@ def document(**path: Any) -> dict[str, Any]:
     }
 
 
-def test_it_is_found_by_name_and_left_out_of_all() -> None:
+def test_qdisc_is_selectable_but_not_default() -> None:
     assert registry.named("qdisc") is WORLD
     assert "qdisc" not in registry.names() and "qdisc" in registry.special()
     assert [world.name for world in registry.pair(["kernel", "qdisc"])] == ["kernel", "qdisc"]
@@ -48,18 +48,18 @@ def test_its_name_is_taken() -> None:
         ({"unit": "burst"}, "path.unit: is burst"),
     ],
 )
-def test_what_no_linux_can_do_is_refused_by_field(path: dict[str, Any], words: str) -> None:
+def test_unsupported_by_linux_is_refused(path: dict[str, Any], words: str) -> None:
     reason = WORLD.refuses(scenario.from_document(document(**path)).alternatives[0])
     assert reason is not None and reason.startswith(words)
 
 
-def test_what_linux_has_somewhere_is_not_refused() -> None:
+def test_disciplines_of_linux_are_not_refused() -> None:
     for queue in ("fifo", "codel", "fq_codel", "pie", "red", "dualpi2"):
         assert WORLD.refuses(scenario.from_document(document(queue=queue)).alternatives[0]) is None
 
 
 @pytest.mark.usefixtures("kernel_world")
-def test_the_doctor_lists_the_qdiscs_that_there_are() -> None:
+def test_doctor_lists_available_qdiscs() -> None:
     (found,) = [one for one in doctor.requirements() if one.name == "queue disciplines of Linux"]
     assert found.group == "Qdisc world"
     if found.ok:
@@ -67,7 +67,7 @@ def test_the_doctor_lists_the_qdiscs_that_there_are() -> None:
 
 
 @pytest.mark.usefixtures("kernel_world")
-def test_linux_queues_and_drops_as_the_emulator_does() -> None:
+def test_linux_qdisc_queues_like_emulator() -> None:
     results = fp.run(document(), world="qdisc")
     (run,) = results.runs
     assert run.world == "qdisc" and run.summary["provenance"]["world"] == "qdisc"
@@ -79,7 +79,7 @@ def test_linux_queues_and_drops_as_the_emulator_does() -> None:
 
 
 @pytest.mark.usefixtures("kernel_world")
-def test_a_qdisc_that_is_missing_is_named() -> None:
+def test_missing_qdisc_is_named() -> None:
     available = next(one for one in WORLD.checks() if one["name"] == "queue disciplines of Linux")["found"]
     missing = [
         name for name in ("codel", "pie", "red") if name not in available.partition(";")[0].split(", ")

@@ -39,7 +39,7 @@ def settings() -> Iterator[tuple[str, dict[str, Any]]]:
             yield one["name"], setting
 
 
-def test_every_discipline_is_listed_with_its_settings_and_its_source() -> None:
+def test_disciplines_are_listed_with_their_settings() -> None:
     listed = invoke("queues").stdout
     for one in ALL.values():
         assert {"name", "summary", "source", "kernel", "settings"} == set(one)
@@ -51,7 +51,7 @@ def test_every_discipline_is_listed_with_its_settings_and_its_source() -> None:
     assert ALL["fifo"]["kernel"] == "bfifo"
 
 
-def test_only_those_that_are_named_are_listed() -> None:
+def test_only_named_items_are_listed() -> None:
     assert json.loads(invoke("queues", "red", "codel:target=1ms", "--json").stdout) == [
         ALL["red"],
         ALL["codel"],
@@ -100,7 +100,7 @@ def test_run_and_compare_take_ecn_alike(in_empty_folder: Path) -> None:
     assert result["marked_packets"]["mean"] > 0 and not plain.get("marked_packets", {"mean": 0})["mean"]
 
 
-def test_a_flow_s_ecn_wins_over_the_hosts_and_the_option(in_empty_folder: Path) -> None:
+def test_flow_ecn_overrides_hosts_and_option(in_empty_folder: Path) -> None:
     path = {"rate": "10 Mbit/s", "rtt": "20 ms", "buffer": "100 KB", "queue": "codel"}
     flows = [{"controller": "cubic", "ecn": ecn, "label": f"ecn {ecn}"} for ecn in (True, False)]
     document = {"duration": "3 s", "path": path, "flows": flows, "hosts": {"ecn": False}}
@@ -111,7 +111,7 @@ def test_a_flow_s_ecn_wins_over_the_hosts_and_the_option(in_empty_folder: Path) 
         fp.run(document, world="kernel")
 
 
-def test_fifo_is_what_there_is_without_a_queue() -> None:
+def test_fifo_is_default_discipline() -> None:
     plain, fifo = (
         fp.compare("cubic", rate="10 Mbit/s", rtt="20 ms", queue=queue, duration="1 s", seeds=1)
         for queue in (None, "fifo")
@@ -123,7 +123,7 @@ def test_fifo_is_what_there_is_without_a_queue() -> None:
     assert not {"marked_packets", "early_packets"} & set(plain.to_dict()["results"][0])
 
 
-def test_an_unknown_discipline_names_the_option_that_was_typed(in_empty_folder: Path) -> None:
+def test_unknown_discipline_error_names_option(in_empty_folder: Path) -> None:
     done = invoke("compare", "cubic", *PATH, "--queue", "fifoo", *SHORT)
     assert done.exit_code == 2 and done.stderr.startswith(
         'fullpipe: --queue "fifoo" is not a queue discipline'
@@ -160,8 +160,8 @@ HOSTILE = [
 def test_hostile_texts_are_one_short_sentence(text: str) -> None:
     with pytest.raises(fp.ScenarioError) as caught:
         fp.compare("cubic", rate="10 Mbit/s", rtt="20 ms", queue=text)
-    said = str(caught.value)
-    assert said.startswith("queue: ") and "\n" not in said and len(said) < 1_000
+    message = str(caught.value)
+    assert message.startswith("queue: ") and "\n" not in message and len(message) < 1_000
 
 
 def test_hostile_settings_are_one_short_sentence() -> None:
@@ -173,9 +173,9 @@ def test_hostile_settings_are_one_short_sentence() -> None:
         for value in wrong:
             with pytest.raises(fp.ScenarioError) as caught:
                 fp.compare("cubic", rate="10 Mbit/s", rtt="20 ms", queue=f"{name}:{setting['name']}={value}")
-            said = str(caught.value)
-            assert said.startswith("queue: ") and len(said) < 1_000, said
-            assert setting["name"] in said and "write for example" in said, said
+            message = str(caught.value)
+            assert message.startswith("queue: ") and len(message) < 1_000, message
+            assert setting["name"] in message and "write for example" in message, message
 
 
 def test_a_grid_varies_the_queue(tmp_path: Path) -> None:
@@ -216,7 +216,7 @@ def marked() -> fp.Results:
     return fp.Results(results.scenario, results.runs, [])
 
 
-def test_marks_have_a_column_where_some_run_has_some() -> None:
+def test_marks_column_appears_with_marks() -> None:
     results = marked()
     assert "Marks" in [column.heading for column in columns(run.summary for run in results.runs)]
     assert "Marks" not in [column.heading for column in columns([results.runs[1].summary])]
@@ -230,12 +230,12 @@ def test_marks_have_a_column_where_some_run_has_some() -> None:
     assert any("Marked" in heading for heading in headings) and any("Early" in one for one in headings)
 
 
-def test_the_panel_of_the_queue_names_its_discipline() -> None:
+def test_queue_panel_names_its_discipline() -> None:
     assert "mean queueing delay, ms (x:y=1)" in str(figure(marked()))
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "fifo"])
-def test_marks_and_early_drops_of_a_run_are_in_its_series_and_its_summary(name: str) -> None:
+def test_marks_and_early_drops_are_recorded(name: str) -> None:
     document = {
         "duration": "3 s",
         "hosts": {"ecn": True},

@@ -17,7 +17,7 @@ COPIED = ("Cargo.toml", "crates", "quic")
 # Stands for cargo: the script asks where its parent runs, and by which command line.
 CARGO = "import subprocess, sys; sys.exit(subprocess.run([sys.argv[1]], cwd=sys.argv[2]).returncode)"
 
-Told = dict[str, str]
+Reported = dict[str, str]
 
 
 @pytest.fixture(scope="module")
@@ -45,14 +45,14 @@ def copy(tmp_path: Path) -> Path:
     return made
 
 
-Tell = Callable[..., Told]
+Report = Callable[..., Reported]
 
 
 @pytest.fixture
-def tell(script: Path, copy: Path, tmp_path: Path) -> Tell:
+def report(script: Path, copy: Path, tmp_path: Path) -> Report:
     """What the script tells rustc when cargo runs in a folder, with these words, and compiles into `out`."""
 
-    def told(*words: str, runs_in: Path | None = None, out: Path | None = None) -> Told:
+    def reported(*words: str, runs_in: Path | None = None, out: Path | None = None) -> Reported:
         world = copy / "quic" / "world"
         into = (out or copy / "quic" / "target") / "release" / "build" / "fullpipe-quic-0" / "out"
         into.mkdir(parents=True, exist_ok=True)
@@ -68,7 +68,7 @@ def tell(script: Path, copy: Path, tmp_path: Path) -> Tell:
         pairs = (line.partition("rustc-env=")[2] for line in done.stdout.splitlines() if "rustc-env=" in line)
         return dict(pair.split("=", 1) for pair in pairs)
 
-    return told
+    return reported
 
 
 def elsewhere(folder: Path, lock: str) -> Path:
@@ -79,23 +79,21 @@ def elsewhere(folder: Path, lock: str) -> Path:
     return folder
 
 
-def test_the_same_sources_are_the_same_build_wherever_they_are(
-    tell: Tell, script: Path, copy: Path, tmp_path: Path
-) -> None:
-    here = tell()
+def test_same_sources_share_build_anywhere(report: Report, script: Path, copy: Path, tmp_path: Path) -> None:
+    here = report()
     assert len(here["FULLPIPE_QUIC_BUILD"]) == 32 and here["FULLPIPE_QUIC_BUILD_IS"] == "whole"
-    assert tell(out=tmp_path / "shared") == here
+    assert report(out=tmp_path / "shared") == here
     # From another folder, as in `cargo build --manifest-path quic/world/Cargo.toml`.
     (tmp_path / "anywhere").mkdir()
     for words in (
         ("--manifest-path", "../copy/quic/world/Cargo.toml"),
         (f"--manifest-path={copy}/quic/Cargo.toml",),
     ):
-        assert tell("build", *words, runs_in=tmp_path / "anywhere") == here
+        assert report("build", *words, runs_in=tmp_path / "anywhere") == here
     moved = tmp_path / "moved"
     copy.rename(moved)
     copy.symlink_to(moved)
-    assert tell() == here
+    assert report() == here
 
 
 @pytest.mark.parametrize(
@@ -119,32 +117,32 @@ def test_the_same_sources_are_the_same_build_wherever_they_are(
         "crates/export/src/qlog.rs",
     ],
 )
-def test_another_source_is_another_build(name: str, tell: Tell, copy: Path) -> None:
-    before = tell()["FULLPIPE_QUIC_BUILD"]
+def test_another_source_is_another_build(name: str, report: Report, copy: Path) -> None:
+    before = report()["FULLPIPE_QUIC_BUILD"]
     with (copy / name).open("a", encoding="utf-8") as file:
         file.write("\nconst MORE: u8 = 0;\n" if name.endswith(".rs") else "\n# More.\n")
-    assert tell()["FULLPIPE_QUIC_BUILD"] != before
+    assert report()["FULLPIPE_QUIC_BUILD"] != before
 
 
 @pytest.mark.parametrize("name", ["quic/world/src/world.rs", "crates/cc/src/controller.rs"])
-def test_comments_and_layout_are_no_other_build(name: str, tell: Tell, copy: Path) -> None:
-    before = tell()
+def test_comments_and_layout_keep_build(name: str, report: Report, copy: Path) -> None:
+    before = report()
     source = copy / name
     code = source.read_text(encoding="utf-8")
     source.write_text(code.replace("\n}\n", "\n\n  } // More.\n"), encoding="utf-8")
-    assert tell() == before
+    assert report() == before
 
 
-def test_a_new_file_is_another_build_and_a_test_is_none(tell: Tell, copy: Path) -> None:
-    before = tell()
+def test_new_source_changes_build_unlike_tests(report: Report, copy: Path) -> None:
+    before = report()
     for name in ("quic/noq/tests/more.rs", "crates/path/src/tests.rs", "quic/s2n/src/more.rs"):
         (copy / name).write_text("// more", encoding="utf-8")
-    assert tell() == before
+    assert report() == before
     (copy / "quic/noq/src/more.rs").write_text("// more", encoding="utf-8")
-    assert tell() != before
+    assert report() != before
 
 
-def test_a_patched_stack_is_not_covered(tell: Tell, copy: Path) -> None:
+def test_a_patched_stack_is_not_covered(report: Report, copy: Path) -> None:
     lock = copy / "quic" / "Cargo.lock"
     before = lock.read_text(encoding="utf-8")
     # As `[patch.crates-io] noq-proto = { path = "..." }` leaves it.
@@ -155,15 +153,13 @@ def test_a_patched_stack_is_not_covered(tell: Tell, copy: Path) -> None:
         assert len(lines) == len(its.split("\n")) - 2
         its = "\n".join(lines)
         lock.write_text(f'{first}[[package]]\nname = "{name}"\n{its}[[package]]{others}', encoding="utf-8")
-        assert tell()["FULLPIPE_QUIC_BUILD_IS"] == "part"
+        assert report()["FULLPIPE_QUIC_BUILD_IS"] == "part"
     lock.write_text(before, encoding="utf-8")
-    assert tell()["FULLPIPE_QUIC_BUILD_IS"] == "whole"
+    assert report()["FULLPIPE_QUIC_BUILD_IS"] == "whole"
 
 
-def test_a_developers_program_has_the_versions_of_its_own_lock_file(
-    tell: Tell, copy: Path, tmp_path: Path
-) -> None:
-    ours = tell()
+def test_developer_program_uses_own_lock_versions(report: Report, copy: Path, tmp_path: Path) -> None:
+    ours = report()
     lock = (copy / "quic" / "Cargo.lock").read_text(encoding="utf-8")
     version = ours["FULLPIPE_NOQ_PROTO"]
     newer = lock.replace(
@@ -177,11 +173,11 @@ def test_a_developers_program_has_the_versions_of_its_own_lock_file(
     (tmp_path / "shared").mkdir()
     for out in (mine / "target", tmp_path / "shared", other / "target"):
         for words, folder in (((), mine), (("--manifest-path", f"{mine}/Cargo.toml"), other)):
-            found = tell(*words, runs_in=folder, out=out)
+            found = report(*words, runs_in=folder, out=out)
             assert found.pop("FULLPIPE_QUIC_BUILD") != ours["FULLPIPE_QUIC_BUILD"]
             assert found == {name: one for name, one in expected.items() if name != "FULLPIPE_QUIC_BUILD"}
     # Where cargo cannot be asked, it is the workspace of the target folder.
     (tmp_path / "anywhere").mkdir()
-    assert tell(runs_in=tmp_path / "anywhere", out=mine / "target")["FULLPIPE_NOQ_PROTO"] == "1.99.0"
+    assert report(runs_in=tmp_path / "anywhere", out=mine / "target")["FULLPIPE_NOQ_PROTO"] == "1.99.0"
     # The same versions elsewhere: features and profiles may be others.
-    assert tell(runs_in=other)["FULLPIPE_QUIC_BUILD_IS"] == "part"
+    assert report(runs_in=other)["FULLPIPE_QUIC_BUILD_IS"] == "part"

@@ -46,7 +46,7 @@ def named(built: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.usefixtures("named")
-def test_the_example_is_a_controller_as_those_that_the_stack_ships() -> None:
+def test_example_is_controller_like_shipped() -> None:
     assert {"noq:mine", "noq:cubic", "quinn:bbr"} <= {one["name"] for one in api.controllers()}
     found = fp.compare(["noq:mine", "noq:newreno", "bbr3"], world="quic", seeds=1, **PATH)
     goodput = dict(zip(found.summary["controller"], found.summary["goodput_bps"], strict=True))
@@ -55,7 +55,7 @@ def test_the_example_is_a_controller_as_those_that_the_stack_ships() -> None:
 
 
 @pytest.mark.usefixtures("named")
-def test_the_example_is_judged_and_its_failure_is_repeated(tmp_path: Path) -> None:
+def test_example_is_judged_and_failure_repeats(tmp_path: Path) -> None:
     found = fp.conform("noq:mine", ["clean-path", "deep-buffer", "startup-plateau"])
     verdicts = {one.case.name: one.verdict for one in found.results}
     assert verdicts == {"clean-path": PASS, "deep-buffer": FAIL, "startup-plateau": NOT_APPLICABLE}
@@ -66,14 +66,14 @@ def test_the_example_is_judged_and_its_failure_is_repeated(tmp_path: Path) -> No
     assert again.summary["flows"] == played.runs.runs[0].summary["flows"]
 
 
-def test_a_name_for_quinn_is_not_one_for_noq(named: Path) -> None:
+def test_quinn_name_is_not_for_noq(named: Path) -> None:
     with pytest.raises(fp.WorldError, match="quinn has no controller mine; choose quinn:bbr"):
         fp.compare(["quinn:mine"], world="quic", **PATH)
     alone = subprocess.run([named], capture_output=True, text=True, check=False)
     assert alone.returncode == 2 and "let FULLPIPE_QUIC name this program" in alone.stderr
 
 
-def test_the_page_shows_the_example_and_its_flag() -> None:
+def test_page_shows_example_and_its_flag() -> None:
     page = PAGE.read_text(encoding="utf-8")
     (shown,) = re.findall(r"^```rust\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     code = (EXAMPLE / "src" / "main.rs").read_text(encoding="utf-8")

@@ -87,7 +87,7 @@ def test_its_packets_are_measured_as_quic(downloads: list[fp.Run]) -> None:
         assert flow["retransmits"] is None and flow["timeouts"] is None
 
 
-def test_its_throughput_over_time_is_that_of_a_transfer(downloads: list[fp.Run]) -> None:
+def test_throughput_series_matches_transfer(downloads: list[fp.Run]) -> None:
     for one in downloads:
         series = one.flow_series()
         delivered = series["delivered_bytes"]
@@ -100,7 +100,7 @@ def test_its_throughput_over_time_is_that_of_a_transfer(downloads: list[fp.Run])
         assert delivered.n_unique() > 100
 
 
-def test_its_round_trips_are_seen_by_the_spin_bit(program: Path, downloads: list[fp.Run]) -> None:
+def test_rtt_is_measured_by_spin_bit(program: Path, downloads: list[fp.Run]) -> None:
     # noq lets the bit spin in seven of eight connections, drawn at each end (RFC 9000 section 17.4; its
     # `spin_enabled`), so in (7/8)^2 of the runs. In 5 of 10 million cases, none of ten spins.
     runs = list(downloads)
@@ -118,7 +118,7 @@ def test_its_round_trips_are_seen_by_the_spin_bit(program: Path, downloads: list
 
 
 @pytest.mark.usefixtures("quic_stacks")
-def test_it_takes_as_long_as_in_virtual_time(downloads: list[fp.Run]) -> None:
+def test_duration_matches_virtual_time(downloads: list[fp.Run]) -> None:
     document = {
         "name": "virtual",
         "duration": "60 s",

@@ -33,7 +33,7 @@ PATH: dict[str, Any] = {"rate": "10 Mbit/s", "rtt": "20 ms", "duration": "3 s"}
 STACKS = ["noq:bbr3", "noq:cubic", "noq:newreno", "quinn:bbr", "quinn:cubic", "quinn:newreno"]
 
 
-def test_the_program_has_the_controllers_that_each_stack_ships() -> None:
+def test_program_has_every_stack_controller() -> None:
     listed = {one["name"]: one for one in api.controllers()}
     assert set(STACKS) <= set(listed)
     assert listed["noq:bbr3"]["source"].startswith("noq-proto 1.")
@@ -41,19 +41,19 @@ def test_the_program_has_the_controllers_that_each_stack_ships() -> None:
     assert needs["ok"], needs
 
 
-def test_every_controller_of_a_stack_uses_most_of_a_path() -> None:
+def test_stack_controllers_use_most_of_path() -> None:
     found = fp.compare(STACKS, world="quic", seeds=1, **PATH)
     assert found.notes == []
     for label, goodput in zip(found.summary["controller"], found.summary["goodput_bps"], strict=True):
         assert 7e6 < goodput < 9.6e6, label
 
 
-def test_results_say_what_was_not_honoured() -> None:
+def test_results_say_what_was_unsupported() -> None:
     path = {"rate": "10 Mbit/s", "rtt": "20 ms"}
     labels = ["bbr3", "noq:bbr3", "quinn:bbr", "quinn:cubic"]
     document = {"name": "one", "duration": "0.5 s", "path": path, "flows": [{}], "compare": labels}
     plain, paced = (
-        {group.label: group.not_honoured for group in fp.run({**document, **more}, world="quic").groups}
+        {group.label: group.unsupported for group in fp.run({**document, **more}, world="quic").groups}
         for more in ({}, {"hosts": {"pacing": True}})
     )
     assert plain["bbr3"] and all(one.startswith("noq") for one in plain["bbr3"])
@@ -63,10 +63,10 @@ def test_results_say_what_was_not_honoured() -> None:
     ignored = "hosts.pacing is ignored: the stack paces every flow."
     assert paced == {label: [*sentences, ignored] for label, sentences in plain.items()}
     found = fp.conform("quinn:bbr", ["deep-buffer"])
-    assert found.to_dict()["not_honoured"] == [pacer]
+    assert found.to_dict()["unsupported"] == [pacer]
 
 
-def test_a_controller_of_ours_does_over_quic_what_it_does_in_the_simulator() -> None:
+def test_own_controller_over_quic_matches_sim() -> None:
     agreed = fp.agree(
         {
             "name": "bbr3",
@@ -81,7 +81,7 @@ def test_a_controller_of_ours_does_over_quic_what_it_does_in_the_simulator() -> 
     assert real == pytest.approx(simulated, rel=0.05)
 
 
-def test_equal_seeds_give_equal_records_and_others_do_not() -> None:
+def test_equal_seeds_give_equal_records() -> None:
     lossy = {**PATH, "loss": "0.5 %"}
     first, again = (fp.compare(["noq:bbr3", "bbr3"], world="quic", seeds=[1, 2], **lossy) for _ in range(2))
     for one, other in zip(first.runs, again.runs, strict=True):
@@ -90,7 +90,7 @@ def test_equal_seeds_give_equal_records_and_others_do_not() -> None:
     assert first.runs[0].summary["flows"] != first.runs[1].summary["flows"]
 
 
-def test_an_unknown_controller_and_one_in_python_are_refused() -> None:
+def test_unknown_and_python_controllers_are_refused() -> None:
     with pytest.raises(fp.WorldError, match="noq has no controller elephant; choose noq:bbr3"):
         fp.compare(["noq:elephant"], world="quic", **PATH)
     with pytest.raises(fp.WorldError, match="noq has no controller elephant; choose noq:bbr3"):
@@ -105,7 +105,7 @@ def test_cases_are_played_over_the_stacks() -> None:
     assert [one.verdict for one in stack.results] == [NOT_APPLICABLE, PASS], list(stack.rows())
 
 
-def test_what_the_transport_never_does_is_not_applicable_and_late_packets_are_undone() -> None:
+def test_spurious_recovery_passes_timeout_not_applicable() -> None:
     found = fp.conform("bbr3", ["spurious-recovery", "spurious-timeout"], world="quic").results
     assert {one.case.name: (one.verdict, "probe timeout" in one.reason) for one in found} == {
         "spurious-recovery": (PASS, False),
@@ -113,7 +113,7 @@ def test_what_the_transport_never_does_is_not_applicable_and_late_packets_are_un
     }
 
 
-def test_a_claim_has_a_column_for_the_world(in_empty_folder: Path) -> None:
+def test_claim_has_world_column(in_empty_folder: Path) -> None:
     del in_empty_folder
     arguments = [
         "study",
@@ -129,12 +129,12 @@ def test_a_claim_has_a_column_for_the_world(in_empty_folder: Path) -> None:
     ]
     done = CliRunner().invoke(cli.app, arguments)
     assert done.exit_code == 0, done.output
-    (told,) = json.loads(Path("here/claims.json").read_text(encoding="utf-8"))["claims"]
-    assert [one["world"] for one in told["findings"]] == ["quic"]
+    (reported,) = json.loads(Path("here/claims.json").read_text(encoding="utf-8"))["claims"]
+    assert [one["world"] for one in reported["findings"]] == ["quic"]
     assert "QUIC" in Path("here/report.html").read_text(encoding="utf-8")
 
 
-def test_claims_page_has_the_worlds_beside_each_other(kernel_world: None, in_empty_folder: Path) -> None:
+def test_claims_page_compares_worlds(kernel_world: None, in_empty_folder: Path) -> None:
     del kernel_world, in_empty_folder
     asked = [
         "study",
@@ -150,9 +150,9 @@ def test_claims_page_has_the_worlds_beside_each_other(kernel_world: None, in_emp
     ]
     done = CliRunner().invoke(cli.app, [*asked, "--out", "here"])
     assert done.exit_code == 0, done.output
-    (told,) = json.loads(Path("here/claims.json").read_text(encoding="utf-8"))["claims"]
+    (reported,) = json.loads(Path("here/claims.json").read_text(encoding="utf-8"))["claims"]
     worlds = ["sim", "kernel", "quic"]
-    assert [one["world"] for one in told["findings"]] == worlds
+    assert [one["world"] for one in reported["findings"]] == worlds
     titles = [theme.world_heading(world) for world in worlds]
     assert len(set(titles)) == 3
     page = Path("here/report.html").read_text(encoding="utf-8")
@@ -161,18 +161,18 @@ def test_claims_page_has_the_worlds_beside_each_other(kernel_world: None, in_emp
     for table in re.findall(r"<thead>.*?</thead>", page, re.DOTALL)[:2]:
         assert [place for title in titles if (place := table.find(f">{title}<")) < 0] == [], table
     # A check that has a value in one world has one in each.
-    said = [{check["what"]: check["said"] for check in one["checks"]} for one in told["findings"]]
-    assert said[0] and said[0].keys() == said[1].keys() == said[2].keys()
+    data = [{check["what"]: check["said"] for check in one["checks"]} for one in reported["findings"]]
+    assert data[0] and data[0].keys() == data[1].keys() == data[2].keys()
 
 
-def test_a_claim_about_bbr3s_queue_runs_over_quic(in_empty_folder: Path) -> None:
+def test_bbr3_queue_claim_runs_over_quic(in_empty_folder: Path) -> None:
     """Flows of 100 Mbit/s and of 1 Gbit/s, with and without natural jitter of the hosts: about a minute."""
     del in_empty_folder
     asked = ["study", "run", "ccwg25.queue1", "--quick", "--world", "quic", "--seeds", "1", "--out", "here"]
     done = CliRunner().invoke(cli.app, asked)
     assert done.exit_code == 0, done.output
-    (told,) = json.loads(Path("here/claims.json").read_text(encoding="utf-8"))["claims"]
-    (finding,) = told["findings"]
+    (reported,) = json.loads(Path("here/claims.json").read_text(encoding="utf-8"))["claims"]
+    (finding,) = reported["findings"]
     assert finding["world"] == "quic"
     # One seed decides nothing, but each check has its value.
     assert finding["verdict"] == "inconclusive" and "1 seed" in finding["reason"]
@@ -183,7 +183,7 @@ def test_a_claim_about_bbr3s_queue_runs_over_quic(in_empty_folder: Path) -> None
     assert checks["CUBIC's median queue divided by that of bbr3"]["ours"] > 2
 
 
-def test_the_grid_gives_what_its_page_says() -> None:
+def test_grid_matches_its_page() -> None:
     """All cells with one seed, against the ranges in docs/explanation/quic.md: about twenty seconds."""
     page = (ROOT / "docs" / "explanation" / "quic.md").read_text(encoding="utf-8")
     written = {
@@ -194,11 +194,11 @@ def test_the_grid_gives_what_its_page_says() -> None:
     grid = ROOT / "scenarios" / "grids" / "quic.toml"
     done = command("agree", "--grid", str(grid), "--worlds", "sim,quic", "--seeds", "1", "--json")
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["met"] and told["failed"] == [] and told["compared_cells"] == 36
-    median, tail = (one["measured"] for one in told["targets"])
+    reported = json.loads(done.stdout)
+    assert reported["met"] and reported["failed"] == [] and reported["compared_cells"] == 36
+    median, tail = (one["measured"] for one in reported["targets"])
     assert f"goodput is {median:.1%} apart in the median and {tail:.1%} in".replace("%", " %") in page
-    cells = {one["cell"]: one["measures"] for one in told["cells"]}
+    cells = {one["cell"]: one["measures"] for one in reported["cells"]}
     assert cells.keys() == written.keys()
     assert {name.split(",")[0] for name in cells} == {"newreno", "cubic", "bbr1", "bbr3"}
     # The lines are from a table: half of its last digit.
@@ -210,7 +210,7 @@ def test_the_grid_gives_what_its_page_says() -> None:
 
 
 @pytest.mark.parametrize(("rate", "rtt"), [("20 Mbit/s", "40 ms"), ("50 Mbit/s", "20 ms")])
-def test_the_first_probe_overflows_the_queue_where_delays_vary(rate: str, rtt: str) -> None:
+def test_varying_delay_overflows_queue_at_probe(rate: str, rtt: str) -> None:
     """Why real sockets drop more packets than virtual time does (docs/how-to/quic-stacks.md)."""
 
     def dropped_after_startup(**path: Any) -> list[int]:
@@ -240,7 +240,7 @@ def test_the_world_needs_no_rights() -> None:
     assert result["goodput_bps"]["mean"] > 7e6
 
 
-def test_a_parent_that_dies_leaves_no_process(quic_stacks: Path) -> None:
+def test_dead_parent_leaves_no_process(quic_stacks: Path) -> None:
     """The program ends when its input does."""
     process = subprocess.Popen([quic_stacks, "play"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
     assert process.stdin is not None
@@ -248,15 +248,15 @@ def test_a_parent_that_dies_leaves_no_process(quic_stacks: Path) -> None:
     process.wait(timeout=60)
 
 
-@pytest.mark.parametrize("said", [b"", b"\xff" * 8, b"\0" * 7 + b"\x02{}", b"\0" * 7 + b"\x03abc"])
+@pytest.mark.parametrize("data", [b"", b"\xff" * 8, b"\0" * 7 + b"\x02{}", b"\0" * 7 + b"\x03abc"])
 @pytest.mark.parametrize("command", ["run", "play", "refuses"])
-def test_hostile_input_is_an_answer_and_no_panic(command: str, said: bytes, quic_stacks: Path) -> None:
-    done = subprocess.run([quic_stacks, command], input=said, capture_output=True, timeout=60, check=False)
+def test_hostile_input_is_refused_without_panic(command: str, data: bytes, quic_stacks: Path) -> None:
+    done = subprocess.run([quic_stacks, command], input=data, capture_output=True, timeout=60, check=False)
     assert b"panicked" not in done.stderr, done.stderr
     assert b'"ok":true' not in done.stdout
 
 
-def test_a_copy_of_the_program_is_the_same_build(
+def test_copied_program_is_same_build(
     quic_stacks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copy = tmp_path / "elsewhere"
@@ -267,7 +267,7 @@ def test_a_copy_of_the_program_is_the_same_build(
 
 
 @pytest.mark.parametrize("controller", ["noq:cubic", "quinn:cubic", "bbr3"])
-def test_the_receive_window_limits_a_flow_as_tcps_does(controller: str) -> None:
+def test_receive_window_limits_like_tcp(controller: str) -> None:
     """The premise of the case is that it does: 80 KB of 128 KB of memory, on a path of 100 KB."""
     (found,) = fp.conform(controller, ["receive-window"], world="quic").results
     (limited,) = [check.value for check in found.checks if check.criterion.key == "limited"]
@@ -285,7 +285,7 @@ def events_of(path: Path) -> list[dict[str, Any]]:
     return [json.loads(text) for text in texts]
 
 
-def test_a_qlog_has_what_happened_to_each_packet(tmp_path: Path) -> None:
+def test_qlog_has_events_of_each_packet(tmp_path: Path) -> None:
     found = fp.compare(["noq:bbr3", "quinn:bbr", "bbr3"], world="quic", seeds=1, qlog=tmp_path, **LOGGED)
     plain = fp.compare(["noq:bbr3", "quinn:bbr", "bbr3"], world="quic", seeds=1, **LOGGED)
     for run, without in zip(found.runs, plain.runs, strict=True):
@@ -344,7 +344,7 @@ def test_equal_seeds_give_equal_qlogs(tmp_path: Path) -> None:
     assert len(set(texts[0])) == len(texts[0]) == 8
 
 
-def test_a_qlog_that_is_full_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_qlog_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quic, "MOST", 100)
     (run,) = fp.compare(["noq:cubic"], world="quic", seeds=1, qlog=tmp_path, **PATH).runs
     (note,) = run.log_notes
@@ -354,7 +354,7 @@ def test_a_qlog_that_is_full_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert sum(one.get("name") in ("quic:packet_sent", "quic:packet_received") for one in events) == 100
 
 
-def test_a_qlog_that_cannot_be_written_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unwritable_qlog_ends_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # No file may be larger than 1 MB: what is written beyond fails as on a full disk.
     limited = tmp_path / "limited"
     limited.write_text(f"""#!/bin/sh\ntrap '' XFSZ\nulimit -f 2048\nexec '{quic_program.path()}' "$@"\n""")
@@ -365,7 +365,7 @@ def test_a_qlog_that_cannot_be_written_ends_the_run(tmp_path: Path, monkeypatch:
     assert list((tmp_path / "logs").iterdir()) == []
 
 
-def test_each_failure_of_a_stacks_controller_has_a_qlog(tmp_path: Path) -> None:
+def test_stack_failures_have_qlog(tmp_path: Path) -> None:
     script = Path(__file__).parents[1] / "bench" / "quic_conform.py"
     asked = ["noq:bbr3", "--case", "clean-path", "--failures", str(tmp_path), "--qlog", str(tmp_path)]
     done = subprocess.run(
@@ -384,7 +384,7 @@ def test_each_failure_of_a_stacks_controller_has_a_qlog(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("controller", ["noq:bbr3", "quinn:bbr"])
-def test_a_column_of_the_page_is_what_the_cases_measure(controller: str) -> None:
+def test_page_column_matches_measured_cases(controller: str) -> None:
     """Every case is played again. Equal seeds give equal runs, so that each digit is the same."""
     script = quic_tables.bench()
     found = fp.conform(controller)
@@ -427,7 +427,7 @@ def lost_percent(run: Run) -> float:
         ("quinn-bbr-shallow-buffer", lost_percent),
     ],
 )
-def test_the_scenario_of_a_failure_shows_it(name: str, seen: Callable[[Run], float]) -> None:
+def test_failure_scenario_reproduces_failure(name: str, seen: Callable[[Run], float]) -> None:
     file = quic_tables.ROOT / quic_tables.SCENARIOS / f"{name}.toml"
     text = file.read_text(encoding="utf-8")
     (bound, limit) = re.findall(r"^# Expected: .+: at (least|most) ([\d.]*\d)", text, re.MULTILINE)[0]

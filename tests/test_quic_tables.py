@@ -9,7 +9,7 @@ import pytest
 import fullpipe as fp
 from fullpipe import api
 from fullpipe.conformance import registry
-from fullpipe.conformance.conformity import Conformity
+from fullpipe.conformance.conformance_report import ConformanceReport
 from fullpipe.conformance.results import (
     FAIL,
     PASS,
@@ -34,7 +34,7 @@ HEAD = re.compile(
 )
 
 
-def test_the_page_has_every_controller_and_every_case_that_applies() -> None:
+def test_page_covers_controllers_and_applicable_cases() -> None:
     script = bench()
     assert {controller for controller, _ in RESULTS} == set(script.CONTROLLERS) >= set(script.SHORT)
     of_all = {one.name for one in registry.every() if not one.phases and not one.name.startswith("law.")}
@@ -47,7 +47,7 @@ def test_the_page_has_every_controller_and_every_case_that_applies() -> None:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda path: path.stem)
-def test_a_scenario_loads_and_has_its_whole_command(file: Path) -> None:
+def test_scenario_loads_and_has_full_command(file: Path) -> None:
     text = (ROOT / file).read_text(encoding="utf-8")
     (alternative,) = api.load(str(ROOT / file)).alternatives
     assert len(alternative.spec["flows"]) == 1
@@ -55,12 +55,12 @@ def test_a_scenario_loads_and_has_its_whole_command(file: Path) -> None:
     program, verb, path, *others, seed = shlex.split(command)
     assert (program, verb, path) == ("fullpipe", "run", file.as_posix())
     assert others == ["--world", "quic", "--seed"]
-    said = re.findall(r"^# Measured.*, seed (\d+)", text, re.MULTILINE)
-    assert said == [seed]
+    message = re.findall(r"^# Measured.*, seed (\d+)", text, re.MULTILINE)
+    assert message == [seed]
 
 
 @pytest.mark.parametrize("file", [one for one in FILES if one != NO_CASE], ids=lambda path: path.stem)
-def test_a_scenario_says_what_the_table_says(file: Path) -> None:
+def test_scenario_matches_table(file: Path) -> None:
     head = HEAD.match((ROOT / file).read_text(encoding="utf-8"))
     assert head is not None
     case, controller = head["case"], head["controller"]
@@ -100,17 +100,17 @@ def test_results_become_lines_and_results_again() -> None:
     assert [one.verdict for one in again.results] == [one.verdict for one in found.results]
 
 
-def test_a_broken_law_is_a_row_and_others_are_a_sentence() -> None:
+def test_broken_law_gets_row() -> None:
     script = bench()
     laws = registry.chosen(["law.run", "law.idle"])
 
-    def told(broken: float) -> str:
+    def reported(broken: float) -> str:
         results = [Result(law, PASS, checks=(Check(law.criteria[0], 0, 1),)) for law in laws]
         worst = Check(laws[0].criteria[0], broken, 1)
         results[0] = Result(laws[0], FAIL if broken else PASS, checks=(worst,))
-        return str(script.table([Conformity("bbr3", "quic", tuple(results))], "", lambda *_: None))
+        return str(script.table([ConformanceReport("bbr3", "quic", tuple(results))], "", lambda *_: None))
 
-    kept, lost = told(0), told(1)
+    kept, lost = reported(0), reported(1)
     assert "bbr3 break none of the 2." in kept and "`law.run`" not in kept
     assert "break none" not in lost
     assert "| [`law.run`](../how-to/conform.md#law.run) | laws broken: at most 0 | **fail**: 1 |" in lost

@@ -27,7 +27,7 @@ from fullpipe.cli import app as cli
 from fullpipe.conformance import minimal, runners
 from fullpipe.conformance import registry as cases
 from fullpipe.conformance.case import Case, Criterion, Measured
-from fullpipe.conformance.conformity import Conformity
+from fullpipe.conformance.conformance_report import ConformanceReport
 from fullpipe.conformance.results import (
     FAIL,
     NOT_APPLICABLE,
@@ -79,24 +79,24 @@ def command(*arguments: str) -> tuple[int, str]:
 
 
 @pytest.mark.usefixtures("nowhere")
-def test_without_the_program_the_world_is_an_error_with_the_fix_and_no_part_of_all() -> None:
+def test_missing_program_error_has_fix() -> None:
     assert "quic" not in registry.names() and registry.optional(there=False) == ["quic"]
     with pytest.raises(fp.WorldError, match=r"there is no program fullpipe-quic.*`make quic`"):
         fp.compare(["bbr3"], world="quic", **PATH)
-    code, said = command("compare", "bbr3", *ON_PATH, "--world", "quic")
-    assert (code, "`make quic`" in said) == (2, True), said
-    code, said = command("conform", "noq:bbr3")
-    assert (code, "`make quic`" in said) == (2, True), said
-    code, said = command("controllers", "noq:bbr3")
-    assert (code, "`make quic`" in said) == (2, True), said
-    code, said = command("agree", "--grid", str(grid()), "--worlds", "sim,quic", "--seeds", "1", "--quick")
-    assert (code, "`make quic`" in said) == (2, True), said
+    code, message = command("compare", "bbr3", *ON_PATH, "--world", "quic")
+    assert (code, "`make quic`" in message) == (2, True), message
+    code, message = command("conform", "noq:bbr3")
+    assert (code, "`make quic`" in message) == (2, True), message
+    code, message = command("controllers", "noq:bbr3")
+    assert (code, "`make quic`" in message) == (2, True), message
+    code, message = command("agree", "--grid", str(grid()), "--worlds", "sim,quic", "--seeds", "1", "--quick")
+    assert (code, "`make quic`" in message) == (2, True), message
     (needs,) = quic.WORLD.checks()
     assert not needs["ok"] and "make quic" in needs["fix"]
 
 
 @pytest.mark.usefixtures("nowhere")
-def test_results_of_the_world_are_shown_without_the_program() -> None:
+def test_results_are_shown_without_program() -> None:
     world = registry.find("quic")
     assert world is not None and world.title == "QUIC"
 
@@ -115,29 +115,27 @@ def test_results_of_the_world_are_shown_without_the_program() -> None:
         (f"#!/bin/sh\nexec {sys.executable} -c 'print(\"[\" * 100_000)'\n", "it does not answer"),
     ],
 )
-def test_what_is_no_such_program_is_named(
+def test_invalid_program_is_named(
     content: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = program(tmp_path, content)
     monkeypatch.setenv(quic_program.VARIABLE, str(path))
     with pytest.raises(fp.WorldError) as caught:
         fp.compare(["bbr3"], world="quic", **PATH)
-    said = str(caught.value)
-    assert f"FULLPIPE_QUIC names {path}, but" in said and reason in said
-    assert said.endswith("correct FULLPIPE_QUIC, or unset it")
+    message = str(caught.value)
+    assert f"FULLPIPE_QUIC names {path}, but" in message and reason in message
+    assert message.endswith("correct FULLPIPE_QUIC, or unset it")
     # Nobody can list controllers of it, and the others are listed.
     assert {one["name"] for one in api.controllers()} >= {"bbr3", "cubic"}
 
 
-def test_a_program_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_program_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(quic_program.VARIABLE, str(tmp_path / "nothing"))
     with pytest.raises(fp.WorldError, match="but No such file or directory; correct FULLPIPE_QUIC"):
         quic_program.about()
 
 
-def test_the_program_is_looked_for_beside_python_in_the_package_and_where_programs_are(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_program_search_order_is_fixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(quic_program.VARIABLE, raising=False)
     monkeypatch.setattr(shipped, "_FOLDER", tmp_path / "package")
     monkeypatch.setattr(sys, "executable", str(tmp_path / "bin" / "python"))
@@ -157,14 +155,12 @@ def test_the_program_is_looked_for_beside_python_in_the_package_and_where_progra
     assert quic_program.path() == Path.cwd() / "mine"
 
 
-def test_another_file_of_the_same_name_is_asked_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told = {"protocol": 2, "stacks": []}
-    path = program(tmp_path, f"#!/bin/sh\necho '{json.dumps({**told, 'build': 'one'})}'\n")
+def test_replaced_program_is_queried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reported = {"protocol": 2, "stacks": []}
+    path = program(tmp_path, f"#!/bin/sh\necho '{json.dumps({**reported, 'build': 'one'})}'\n")
     monkeypatch.setenv(quic_program.VARIABLE, str(path))
     assert quic.WORLD.build() == "one"
-    program(tmp_path, f"#!/bin/sh\necho '{json.dumps({**told, 'build': 'another'})}'\n")
+    program(tmp_path, f"#!/bin/sh\necho '{json.dumps({**reported, 'build': 'another'})}'\n")
     assert quic.WORLD.build() == "another"
 
 
@@ -186,7 +182,7 @@ def test_a_comparison_in_the_world() -> None:
 
 
 @pytest.mark.usefixtures("there")
-def test_what_is_not_honoured_is_said_once_for_each_controller(in_empty_folder: Path) -> None:
+def test_what_is_unsupported_is_said_once_for_each_controller(in_empty_folder: Path) -> None:
     asked = ["compare", "bbr3", "bbr1", "noq:bbr3", "quinn:bbr", "--world", "quic", "--seeds", "2", *ON_PATH]
     done = CliRunner().invoke(cli.app, [*asked, "--out", "here"])
     assert done.exit_code == 0, done.output
@@ -204,7 +200,7 @@ def test_what_is_not_honoured_is_said_once_for_each_controller(in_empty_folder: 
     )
     assert "noq:bbr3, QUIC:" not in page
     (stored,) = Path("here/runs").glob("quic-quinn*-seed1.json")
-    assert json.loads(stored.read_text())["provenance"]["not_honoured"] == ["quinn's pacer takes no rate."]
+    assert json.loads(stored.read_text())["provenance"]["unsupported"] == ["quinn's pacer takes no rate."]
     assert in_empty_folder.exists()
 
 
@@ -213,68 +209,73 @@ ESCAPED = ("Marks are not counted.", "Bursts are &lt;large&gt;.", "What comes la
 
 
 @pytest.mark.usefixtures("there")
-def test_json_has_what_is_not_honoured_and_an_empty_list_where_all_is() -> None:
+def test_json_has_what_is_unsupported_and_an_empty_list_where_all_is() -> None:
     asked = ["compare", "bbr3", "noq:bbr3", "quinn:bbr", "--world", "quic", "--seeds", "1", *ON_PATH]
-    code, said = command(*asked, "--json")
-    assert code == 0 and {one["controller"]: one["not_honoured"] for one in json.loads(said)["results"]} == {
+    code, message = command(*asked, "--json")
+    assert code == 0 and {
+        one["controller"]: one["unsupported"] for one in json.loads(message)["results"]
+    } == {
         "bbr3": ["Marks are not counted.", "Bursts are <large>.", "What comes late is lost."],
         "noq:bbr3": [],
         "quinn:bbr": ["quinn's pacer takes no rate."],
     }
     (simulated,) = fp.compare(["bbr3"], world="sim", seeds=1, **PATH).to_dict()["results"]
-    assert simulated["not_honoured"] == []
+    assert simulated["unsupported"] == []
 
 
 @pytest.mark.usefixtures("there")
-def test_a_setting_that_is_ignored_is_said_below_the_table_of_a_run(in_empty_folder: Path) -> None:
+def test_ignored_setting_is_noted_below_table(in_empty_folder: Path) -> None:
     flows = '[[flows]]\ncontroller = "noq:cubic"\n'
     path = in_empty_folder / "paced.toml"
     document = 'name = "paced"\nduration = "1 s"\npath = { rate = "10 Mbit/s", rtt = "20 ms" }\n'
     path.write_text(f"{document}hosts = {{ pacing = true }}\n{flows}", encoding="utf-8")
-    code, said = command("run", str(path), "--world", "quic", "--out", "here")
+    code, message = command("run", str(path), "--world", "quic", "--out", "here")
     assert (
-        code == 0 and "not supported for paced in quic, which is no failure: hosts.pacing is ignored." in said
-    ), said
+        code == 0
+        and "not supported for paced in quic, which is no failure: hosts.pacing is ignored." in message
+    ), message
     path.write_text(f"{document}{flows}", encoding="utf-8")
-    code, said = command("run", str(path), "--world", "quic", "--out", "there")
-    assert code == 0 and "not supported" not in said, said
+    code, message = command("run", str(path), "--world", "quic", "--out", "there")
+    assert code == 0 and "not supported" not in message, message
 
 
 @pytest.mark.usefixtures("there")
-def test_pages_and_json_of_cases_have_what_is_not_honoured(in_empty_folder: Path) -> None:
+def test_pages_and_json_of_cases_have_what_is_unsupported(in_empty_folder: Path) -> None:
     del in_empty_folder
     asked = ("--case", "policer", "--case", "receive-window", "--out", "here")
-    _, said = command("conform", "quinn:bbr", *asked)
-    assert "not supported for quinn:bbr in quic, which is no failure: quinn's pacer takes no rate." in said
-    told = json.loads(Path("here/conformity.json").read_text(encoding="utf-8"))
-    assert told["not_honoured"] == ["quinn's pacer takes no rate."]
+    _, message = command("conform", "quinn:bbr", *asked)
+    assert "not supported for quinn:bbr in quic, which is no failure: quinn's pacer takes no rate." in message
+    reported = json.loads(Path("here/conformance.json").read_text(encoding="utf-8"))
+    assert reported["unsupported"] == ["quinn's pacer takes no rate."]
     # The other case was not played.
-    by_case = {one["name"]: one["not_honoured"] for one in told["cases"]}
-    assert by_case == {"policer": told["not_honoured"], "receive-window": []}
+    by_case = {one["name"]: one["unsupported"] for one in reported["cases"]}
+    assert by_case == {"policer": reported["unsupported"], "receive-window": []}
     for name, has in (("index", True), ("cases/policer", True), ("cases/receive-window", False)):
         page = Path(f"here/{name}.html").read_text(encoding="utf-8")
         assert ("pacer takes no rate." in page) == ("<h2>Not supported</h2>" in page) == has, name
-    assert fp.conform("bbr3", ["policer"], world="sim").to_dict()["not_honoured"] == []
+    assert fp.conform("bbr3", ["policer"], world="sim").to_dict()["unsupported"] == []
 
 
-@pytest.mark.parametrize("said", ["all", [1], {"a": "b"}])
-@pytest.mark.parametrize("name", ["not_honoured", "untrustworthy"])
+@pytest.mark.parametrize("message", ["all", [1], {"a": "b"}])
+@pytest.mark.parametrize("name", ["unsupported", "untrustworthy"])
 @pytest.mark.usefixtures("there")
-def test_sentences_of_a_program_are_checked(name: str, said: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("STAND_IN_PROVENANCE", json.dumps({name: said}))
+def test_sentences_of_a_program_are_checked(
+    name: str, message: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STAND_IN_PROVENANCE", json.dumps({name: message}))
     with pytest.raises(fp.WorldError, match=rf"summary\['provenance'\]\['{name}'\].*expected a list"):
         fp.compare(["bbr3"], world="quic", seeds=1, **PATH)
 
 
 @pytest.mark.usefixtures("there")
-def test_a_case_whose_record_is_none_is_judged_by_what_was_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("STAND_IN_PROVENANCE", json.dumps({"not_honoured": [1]}))
+def test_invalid_record_is_judged_by_observations(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STAND_IN_PROVENANCE", json.dumps({"unsupported": [1]}))
     (found,) = fp.conform("quinn:bbr", ["policer"]).results
-    assert found.checks and found.played == () and found.not_honoured == []
+    assert found.checks and found.played == () and found.unsupported == []
 
 
 @pytest.mark.usefixtures("there", "no_kernel")
-def test_all_runs_an_alternative_only_in_worlds_that_take_it_and_says_so() -> None:
+def test_all_skips_unsupporting_worlds_and_notes() -> None:
     found = fp.compare(["bbr3", "noq:bbr3"], world="all", seeds=1, **PATH)
     assert {(run.label, run.world) for run in found.runs} >= {
         ("bbr3", "sim"),
@@ -285,19 +286,19 @@ def test_all_runs_an_alternative_only_in_worlds_that_take_it_and_says_so() -> No
     assert note in found.notes
 
 
-def test_every_other_world_refuses_a_controller_inside_a_stack() -> None:
+def test_other_worlds_refuse_stack_controllers() -> None:
     (alternative,) = api.load({**DOCUMENT, "flows": [{"controller": "noq:bbr3"}]}).alternatives
     for name in ("sim", "kernel", "qdisc"):
         world = registry.named(name)
         assert world.refuses(alternative) == "only the world quic runs noq:bbr3; choose --world quic"
     with pytest.raises(fp.ScenarioError, match="only the world quic runs noq:bbr3"):
         fp.Simulation(alternative).advance("1 s")
-    code, said = command("advise", "--rate", "10 Mbit/s", "--rtt", "20 ms", *CANDIDATES)
-    assert code == 2 and "only the world quic runs noq:bbr3" in said, said
+    code, message = command("advise", "--rate", "10 Mbit/s", "--rtt", "20 ms", *CANDIDATES)
+    assert code == 2 and "only the world quic runs noq:bbr3" in message, message
 
 
 @pytest.mark.usefixtures("there")
-def test_what_the_program_refuses_and_controllers_in_python_are_refused(tmp_path: Path) -> None:
+def test_program_refusals_and_python_are_refused(tmp_path: Path) -> None:
     with pytest.raises(fp.WorldError, match="noq:elephant is not there; choose one of noq:bbr3"):
         fp.compare(["noq:elephant"], world="quic", **PATH)
     (tmp_path / "mine.py").write_text(
@@ -319,7 +320,7 @@ def test_a_spec_is_asked_about_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert quic.WORLD.refuses(alternative) is None
 
 
-def test_help_says_how_to_get_the_world(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_help_explains_how_to_get_quic(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(quic_program.VARIABLE, "")
     code, printed = command("compare", "--help")
     assert code == 0
@@ -328,9 +329,9 @@ def test_help_says_how_to_get_the_world(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.usefixtures("there")
-def test_lists_have_the_controllers_inside_the_stacks() -> None:
-    code, said = command("controllers", "quinn:bbr", "bbr3", "--json")
-    found = json.loads(said)
+def test_lists_include_stack_controllers() -> None:
+    code, message = command("controllers", "quinn:bbr", "bbr3", "--json")
+    found = json.loads(message)
     assert code == 0 and [one["name"] for one in found] == ["quinn:bbr", "bbr3"]
     assert found[0]["source"] == "quinn-proto 0.11.19" and found[0]["kernel"] is None
     assert "sim, kernel, quic, qdisc or all." in command("compare", "--help")[1]
@@ -372,9 +373,7 @@ def test_the_doctor_has_the_stacks(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 @pytest.mark.usefixtures("there")
-def test_a_program_that_misbehaves_is_an_error(
-    how: str, reason: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_misbehaving_program_is_an_error(how: str, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STAND_IN", how)
     (alternative,) = api.load(DOCUMENT).alternatives
     (failed,) = Local().run([Task("quic", Job(alternative, 1))])
@@ -401,12 +400,10 @@ def test_a_program_that_misbehaves_is_an_error(
     ],
 )
 @pytest.mark.usefixtures("there")
-def test_a_record_that_only_looks_like_one_is_a_sentence(
-    how: str, reason: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lookalike_record_is_refused(how: str, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STAND_IN", how)
-    code, said = command("compare", "noq:bbr3", "--world", "quic", "--seeds", "1", *ON_PATH)
-    assert code == 2 and said.startswith(f"fullpipe: the world quic answered with {reason}"), said
+    code, message = command("compare", "noq:bbr3", "--world", "quic", "--seeds", "1", *ON_PATH)
+    assert code == 2 and message.startswith(f"fullpipe: the world quic answered with {reason}"), message
 
 
 @pytest.mark.usefixtures("there")
@@ -418,9 +415,7 @@ def test_a_played_record_is_checked_too(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize("how", ["about", "protocol", "names", "refusal", "message", "end", "reason"])
 @pytest.mark.usefixtures("there")
-def test_no_text_of_the_program_reaches_a_terminal_as_it_is(
-    how: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_program_text_is_cleaned_for_terminal(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STAND_IN", f"hostile {how}")
     # What was asked before is not asked again.
     monkeypatch.setattr(quic_program, "_refusals", OrderedDict())
@@ -439,7 +434,7 @@ def test_no_text_of_the_program_reaches_a_terminal_as_it_is(
         ("disk of nothing", fp.WorldError, "{'a': [1]}"),
     ],
 )
-def test_only_errors_of_logs_are_about_files(
+def test_only_log_errors_name_files(
     how: str, kind: type[Exception], reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STAND_IN", how)
@@ -449,7 +444,7 @@ def test_only_errors_of_logs_are_about_files(
     assert (str(tmp_path / "logs") in str(caught.value)) == (kind is fp.OutputError)
 
 
-def test_a_program_that_does_nothing_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unresponsive_program_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     about = '{"protocol": 2, "build": "x", "stacks": []}'
     path = program(tmp_path, f"#!/bin/sh\n[ $1 = about ] && echo '{about}' || exec sleep 600\n")
     monkeypatch.setenv(quic_program.VARIABLE, str(path))
@@ -465,12 +460,10 @@ def test_a_program_that_does_nothing_is_an_error(tmp_path: Path, monkeypatch: py
     path = program(tmp_path, f"#!/bin/sh\n[ $1 = about ] && echo '{about}' || exec sleep 600\n")
     # More than a pipe holds.
     with quic_program.Talk("run") as talk, pytest.raises(fp.WorldError, match="it does not read"):
-        talk.tell({"spec": "x" * (1 << 20)})
+        talk.report({"spec": "x" * (1 << 20)})
 
 
-def test_an_answer_that_is_too_long_is_not_waited_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_overlong_answer_is_refused_immediately(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     about = '{"protocol": 2, "build": "x", "stacks": []}'
     length = r"\0\0\0\001\0\0\0\0"
     says = f"#!/bin/sh\n[ $1 = about ] && echo '{about}' || {{ printf '{length}'; exec sleep 600; }}\n"
@@ -484,9 +477,7 @@ def test_an_answer_that_is_too_long_is_not_waited_for(
     [("stalls", "it does not answer within 0.2"), ("drips", "within 0.2"), ("large", "something else than")],
 )
 @pytest.mark.usefixtures("there")
-def test_a_record_that_does_not_come_is_not_waited_for(
-    how: str, reason: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_record_times_out(how: str, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
     (alternative,) = api.load(DOCUMENT).alternatives
     assert quic.WORLD.refuses(alternative) is None
     monkeypatch.setenv("STAND_IN", how)
@@ -496,7 +487,7 @@ def test_a_record_that_does_not_come_is_not_waited_for(
         quic.WORLD.run(Job(alternative, 1), Stop())
 
 
-def test_a_series_may_be_as_long_as_its_run() -> None:
+def test_series_limit_scales_with_duration() -> None:
     def most(**changes: Any) -> int:
         (alternative,) = api.load({**DOCUMENT, **changes}).alternatives
         return quic_program._most_of_series(alternative.spec_json)
@@ -509,11 +500,11 @@ def test_a_series_may_be_as_long_as_its_run() -> None:
 
 
 @pytest.mark.usefixtures("there")
-def test_of_what_it_complains_only_the_end_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_last_stderr_output_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STAND_IN", "loud")
     (alternative,) = api.load(DOCUMENT).alternatives
     with quic_program.Talk("run") as talk:
-        talk.tell({"spec": alternative.spec_json, "seed": 1})
+        talk.report({"spec": alternative.spec_json, "seed": 1})
         with pytest.raises(fp.WorldError, match="it ended with code 1: last words"):
             talk.header()
     assert len(talk._complaints) <= quic_program._MOST_KEPT
@@ -536,7 +527,7 @@ def has_ended(alive: int) -> bool:
     return bool(child.readable([alive], 10)) and os.read(alive, 1) == b""
 
 
-def test_a_wrapper_ends_with_what_it_wraps(stuck: int) -> None:
+def test_wrapper_ends_with_its_child(stuck: int) -> None:
     with quic_program.Talk("run"):
         assert child.readable([stuck], 60) and os.read(stuck, 3) == b"up\n"
     assert has_ended(stuck)
@@ -550,14 +541,14 @@ def test_an_interrupt_leaves_no_process(stuck: int) -> None:
     process = subprocess.Popen([sys.executable, "-c", script, *arguments], stderr=subprocess.PIPE)
     assert child.readable([stuck], 60) and os.read(stuck, 3) == b"up\n"
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
-    assert (process.returncode, said) == (130, b"fullpipe: interrupted\n")
+    _, message = process.communicate(timeout=60)
+    assert (process.returncode, message) == (130, b"fullpipe: interrupted\n")
     assert has_ended(stuck)
 
 
 @pytest.mark.parametrize("how", ["hangs", "stalls", "drips"])
 @pytest.mark.usefixtures("there")
-def test_a_run_is_stopped_and_its_process_ends(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stopped_run_ends_its_process(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STAND_IN", how)
     (alternative,) = api.load(DOCUMENT).alternatives
     stop, seen = Stop(), threading.Event()
@@ -583,14 +574,14 @@ def test_a_run_is_stopped_and_its_process_ends(how: str, monkeypatch: pytest.Mon
 
 
 @pytest.mark.usefixtures("there", "many_files")
-def test_a_process_with_many_open_files_runs_it() -> None:
+def test_many_open_files_allow_run() -> None:
     (alternative,) = api.load({**DOCUMENT, "duration": "1.1 s"}).alternatives
     assert quic.WORLD.refuses(alternative) is None
     assert quic.WORLD.run(Job(alternative, 1), Stop()).summary["flows"][0]["delivered_bytes"] > 0
 
 
 @pytest.mark.usefixtures("many_files")
-def test_a_process_with_many_open_files_waits_for_a_pipe() -> None:
+def test_many_open_files_allow_pipe_polling() -> None:
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     assert reader > 1024
@@ -604,7 +595,7 @@ def test_a_process_with_many_open_files_waits_for_a_pipe() -> None:
 
 
 @pytest.mark.usefixtures("there")
-def test_a_conversation_that_nobody_holds_ends_its_process() -> None:
+def test_dropped_conversation_ends_its_process() -> None:
     talk = quic_program.Talk("play")
     process = talk._process
     assert process.poll() is None
@@ -620,10 +611,10 @@ def grid() -> Path:
 
 
 @pytest.mark.usefixtures("there")
-def test_the_grid_is_judged_by_its_own_targets(in_empty_folder: Path) -> None:
+def test_grid_is_judged_by_own_targets(in_empty_folder: Path) -> None:
     arguments = ["agree", "--grid", str(grid()), "--worlds", "sim,quic", "--quick", "--seeds", "3"]
-    code, said = command(*arguments, "--out", "here")
-    assert code == 0, said
+    code, message = command(*arguments, "--out", "here")
+    assert code == 0, message
     written = Path("here/table.md").read_text(encoding="utf-8")
     assert "| Goodput: median difference | 2 | at most 5% | 0.0% | met |" in written
     assert "| Goodput: 90th percentile | 2 | at most 10% | 0.0% | met |" in written
@@ -652,12 +643,12 @@ def test_targets_that_cannot_be_are_named(targets: str, reason: str, in_empty_fo
     path = in_empty_folder / "bad.toml"
     cell = '[[cells]]\nname = "one"\ncontroller = "reno"\nrate = "1 Mbit/s"\nrtt = "20 ms"\n'
     path.write_text(f"{cell}[targets]\n{targets}\n", encoding="utf-8")
-    code, said = command("agree", "--grid", str(path), "--list")
-    assert code == 2 and reason in said and "bad.toml" in said, said
+    code, message = command("agree", "--grid", str(path), "--list")
+    assert code == 2 and reason in message and "bad.toml" in message, message
 
 
 @pytest.mark.usefixtures("there")
-def test_cases_are_played_where_a_controller_runs() -> None:
+def test_cases_run_where_controller_runs() -> None:
     found = fp.conform("noq:bbr3", ["policer", "receive-window", phases_case()])
     assert (found.world, found.versions) == ("quic", "noq-proto 1.4.0, quinn-proto 0.11.19")
     by_name = {one.case.name: one for one in found.results}
@@ -667,8 +658,8 @@ def test_cases_are_played_where_a_controller_runs() -> None:
     assert by_name["receive-window"].reason.startswith("hosts.tcp_rmem: QUIC has no such buffer")
     # And nothing shows phases from outside.
     assert by_name[phases_case()].reason == "noq:bbr3 shows no phases of BBR"
-    told = json.loads(found.to_json())
-    assert told["versions"] == "noq-proto 1.4.0, quinn-proto 0.11.19" and told["world"] == "quic"
+    reported = json.loads(found.to_json())
+    assert reported["versions"] == "noq-proto 1.4.0, quinn-proto 0.11.19" and reported["world"] == "quic"
 
 
 @pytest.mark.parametrize(
@@ -690,7 +681,7 @@ def test_cases_are_played_where_a_controller_runs() -> None:
     ],
 )
 @pytest.mark.usefixtures("there")
-def test_a_state_that_is_none_ends_its_case(state: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_state_ends_its_case(state: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STAND_IN_STATE", json.dumps(state))
     with pytest.raises(fp.WorldError, match="it sends something else than answers"):
         fp.conform("noq:bbr3", ["policer"])
@@ -748,7 +739,7 @@ def phases_case() -> str:
 
 
 @pytest.mark.usefixtures("there")
-def test_our_own_controller_passes_over_the_stand_in_as_in_the_simulator() -> None:
+def test_own_controller_passes_as_in_simulator() -> None:
     names = [phases_case(), "policer"]
     over = fp.conform("bbr3", names, world="quic")
     simulated = fp.conform("bbr3", names)
@@ -756,15 +747,15 @@ def test_our_own_controller_passes_over_the_stand_in_as_in_the_simulator() -> No
     assert over.passed and simulated.versions == ""
 
 
-def test_the_algorithm_of_another_stack_excuses_no_losses_of_its_pacer() -> None:
+def test_other_stacks_get_no_algorithm_excuse() -> None:
     (policer,) = cases.chosen(["policer"])
     failed = Result(policer, FAIL)
-    assert Conformity("bbr1", "quic", (failed,)).expected(failed) is not None
-    assert Conformity("quinn:bbr", "quic", (failed,)).expected(failed) is None
+    assert ConformanceReport("bbr1", "quic", (failed,)).expected(failed) is not None
+    assert ConformanceReport("quinn:bbr", "quic", (failed,)).expected(failed) is None
 
 
 @pytest.mark.usefixtures("there")
-def test_a_failure_is_a_scenario_that_repeats_it(in_empty_folder: Path) -> None:
+def test_failure_scenario_repeats_failure(in_empty_folder: Path) -> None:
     found = fp.conform("noq:cubic", ["deep-buffer", "rate-up-10x"])
     deep, up = sorted(found.results, key=lambda one: one.case.name)
     assert deep.verdict == up.verdict == FAIL and deep.decisive is not None
@@ -795,9 +786,7 @@ def test_a_failure_is_a_scenario_that_repeats_it(in_empty_folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("there")
-def test_what_a_case_changed_is_in_its_scenario(
-    in_empty_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_case_changes_are_in_its_scenario(in_empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def play(lab: Lab) -> Measured:
         stage = lab.stage(mbps=10, ms=20, name="a rate that halves")
         stage.run(2)
@@ -819,7 +808,7 @@ def test_what_a_case_changed_is_in_its_scenario(
 
 
 @pytest.mark.usefixtures("there")
-def test_a_case_of_two_runs_is_two_scenarios(in_empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_case_of_two_runs_two_scenarios(in_empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def play(lab: Lab) -> Measured:
         lab.stage(mbps=10, ms=20, name="the first").run(1)
         stage = lab.stage(mbps=20, ms=20)
@@ -845,11 +834,11 @@ def test_a_case_of_two_runs_is_two_scenarios(in_empty_folder: Path, monkeypatch:
 
 
 @pytest.mark.usefixtures("there")
-def test_pages_of_the_world_say_what_played_and_have_the_scenarios_of_failures(in_empty_folder: Path) -> None:
+def test_pages_name_versions_and_failure_scenarios(in_empty_folder: Path) -> None:
     del in_empty_folder
     asked = ("--case", "deep-buffer", "--case", "rate-up-10x", "--case", "clean-path", "--out", "here")
-    code, said = command("conform", "noq:cubic", *asked)
-    assert code == 1, said
+    code, message = command("conform", "noq:cubic", *asked)
+    assert code == 1, message
     page = Path("here/index.html").read_text(encoding="utf-8")
     assert "quic: noq-proto 1.4.0, quinn-proto 0.11.19" in page
     # One passes, and no scenario says what was done in another.
@@ -858,17 +847,15 @@ def test_pages_of_the_world_say_what_played_and_have_the_scenarios_of_failures(i
     case = Path("here/cases/deep-buffer.html").read_text(encoding="utf-8")
     assert '<a href="deep-buffer.toml">' in case
     assert "fullpipe run deep-buffer.toml --world quic --seed 1" in case
-    code, said = command("run", str(scenario), "--world", "quic", "--seed", "1")
-    assert code == 0, said
+    code, message = command("run", str(scenario), "--world", "quic", "--seed", "1")
+    assert code == 0, message
 
 
 @pytest.mark.usefixtures("there")
 @pytest.mark.parametrize(
     "full_at_s", ["soon", [1], True, math.nan, math.inf, -1, pytest.param(10**400, id="huge")]
 )
-def test_when_a_log_was_full_is_checked(
-    full_at_s: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_log_full_time_is_checked(full_at_s: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STAND_IN_HEADER", json.dumps({"full_at_s": full_at_s}))
     with pytest.raises(fp.WorldError, match="it sends something else than answers"):
         fp.compare(["noq:bbr3"], world="quic", seeds=1, qlog=tmp_path / "logs", **PATH)
@@ -884,7 +871,7 @@ def test_captures_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("there")
-def test_what_the_program_does_not_have_is_no_verdict() -> None:
+def test_missing_controller_gives_no_verdict() -> None:
     with pytest.raises(fp.WorldError, match="noq:elephant is not there"):
         fp.conform("noq:elephant", ["policer"])
     with pytest.raises(fp.ScenarioError, match="only the world quic runs noq:bbr3"):
@@ -895,8 +882,8 @@ def test_what_the_program_does_not_have_is_no_verdict() -> None:
 def test_a_claim_runs_in_the_world(in_empty_folder: Path) -> None:
     del in_empty_folder
     arguments = ["study", "run", "ccwg25.queue1", "--quick", "--world", "quic", "--seeds", "1"]
-    code, said = command(*arguments, "--out", "here")
-    assert code in (0, 1), said
+    code, message = command(*arguments, "--out", "here")
+    assert code in (0, 1), message
     pages = [one.read_text(encoding="utf-8") for one in Path("here").rglob("*.html")]
     assert any("QUIC" in one for one in pages)
 

@@ -65,7 +65,7 @@ def ancestors(process: int) -> list[int]:
     return found
 
 
-def test_a_cluster_gives_the_very_bytes_that_this_machine_gives(tmp_path: Path) -> None:
+def test_ray_results_equal_local_bytes(tmp_path: Path) -> None:
     asked = tasks(6)
     here, there = Store(tmp_path / "local"), Store(tmp_path / "ray")
     local, ray = carry_out(asked, here, Local()), carry_out(asked, there, clusters.Ray(cores=2))
@@ -77,7 +77,7 @@ def test_a_cluster_gives_the_very_bytes_that_this_machine_gives(tmp_path: Path) 
         assert ours.link_parquet == theirs.link_parquet
 
 
-def test_a_worker_that_dies_costs_nothing_but_time(tmp_path: Path) -> None:
+def test_dead_worker_loses_no_runs(tmp_path: Path) -> None:
     # A second or so each, so that one is under way when it is killed.
     asked = tasks(4, rate="1 Gbit/s", duration="60 s")
     killed: list[int] = []
@@ -106,21 +106,21 @@ def quick(count: int) -> list[Task]:
     return tasks(count, duration="1 ms")
 
 
-def test_quick_tasks_are_passed_in_batches_and_come_back_once(tmp_path: Path) -> None:
-    asked, told = quick(1000), []
+def test_quick_tasks_are_batched(tmp_path: Path) -> None:
+    asked, reported = quick(1000), []
     outcome = carry_out(
-        asked, Store(tmp_path), clusters.Ray(cores=2), watch=lambda progress: told.append(progress.runs)
+        asked, Store(tmp_path), clusters.Ray(cores=2), watch=lambda progress: reported.append(progress.runs)
     )
     assert not outcome.failed and len(outcome.stored) == 1000
-    assert told[0] == 0 and told[-1] == 1000
+    assert reported[0] == 0 and reported[-1] == 1000
     # At most 256 in a batch, and the last ones are smaller.
-    assert 5 <= len(told) < 100
-    assert max(after - before for before, after in itertools.pairwise(told)) <= clusters._MOST_IN_BATCH
+    assert 5 <= len(reported) < 100
+    assert max(after - before for before, after in itertools.pairwise(reported)) <= clusters._MOST_IN_BATCH
     again = carry_out(asked, Store(tmp_path), clusters.Ray(cores=2))
     assert again.found == 1000
 
 
-def test_long_tasks_are_passed_alone_and_short_ones_together(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_tasks_run_alone_short_batched(monkeypatch: pytest.MonkeyPatch) -> None:
     long, short = tasks(3, rate="1 Gbit/s", duration="60 s"), tasks(50, duration="1 s")
     waiting = [*short, *long]
     sizes = []
@@ -135,7 +135,7 @@ def test_long_tasks_are_passed_alone_and_short_ones_together(monkeypatch: pytest
     assert math.isfinite(clusters._expected_s(short[0]))
 
 
-def test_a_task_that_kills_its_workers_fails_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_task_killing_workers_fails_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def deadly(builds: dict[str, str], asked: list[tuple[str, str, int]]) -> list[Any]:
         if any(seed == 7 for _, _, seed in asked):
             os._exit(1)
@@ -156,7 +156,7 @@ def test_a_task_that_kills_its_workers_fails_alone(tmp_path: Path, monkeypatch: 
     assert len(outcome.stored) == 39
 
 
-def test_a_worker_of_another_build_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_worker_of_another_build_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     # Workers are processes of their own: only this one is told another build.
     monkeypatch.setattr(_native, "build", lambda _world: "another")
     for ended in clusters.Ray(cores=1).run(tasks(3)):
@@ -164,7 +164,7 @@ def test_a_worker_of_another_build_is_refused(monkeypatch: pytest.MonkeyPatch) -
         assert "another build" in ended.reason
 
 
-def test_the_kernel_world_and_a_wrong_address_are_refused() -> None:
+def test_kernel_world_and_bad_address_refused() -> None:
     (one,) = tasks(1)
     with pytest.raises(SweepError, match="kernel world"):
         next(clusters.Ray().run([Task("kernel", one.job)]))
@@ -172,7 +172,7 @@ def test_the_kernel_world_and_a_wrong_address_are_refused() -> None:
         next(clusters.Ray("127.0.0.1:1").run([one]))
 
 
-def test_without_ray_the_mend_is_a_command(tmp_path: Path) -> None:
+def test_missing_ray_error_names_pip_command(tmp_path: Path) -> None:
     # A None in sys.modules is how Python marks a module that cannot be imported.
     code = (
         "import sys; sys.modules['ray'] = None\n"

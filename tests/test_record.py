@@ -61,7 +61,7 @@ def record(folder: Path, algorithm: str, *arguments: str) -> Path:
     return recording
 
 
-def test_each_call_continues_what_the_one_before_left(recorded: Path) -> None:
+def test_each_call_continues_previous_state(recorded: Path) -> None:
     calls = fp.read_recording(recorded)
     assert calls.height > 500
     assert calls["flow"].unique().to_list() == [0]
@@ -69,7 +69,7 @@ def test_each_call_continues_what_the_one_before_left(recorded: Path) -> None:
     assert calls["ktime_ns"].is_sorted()
 
 
-def test_what_was_recorded_is_a_bbr_flow_from_its_beginning(recorded: Path) -> None:
+def test_recording_covers_bbr_flow_from_start(recorded: Path) -> None:
     calls = fp.read_recording(recorded)
     hooks = calls["hook"].to_list()
     assert hooks.count(INIT) == 1
@@ -123,7 +123,7 @@ def left_behind() -> list[str]:
     return left + [str(pin) for pin in pins.glob("*fp_*")]
 
 
-def test_only_flows_of_the_algorithm_are_recorded(recorded: Path, in_empty_folder: Path) -> None:
+def test_only_flows_of_algorithm_are_recorded(recorded: Path, in_empty_folder: Path) -> None:
     Path("mixed.toml").write_text(
         'name = "mixed"\nduration = "2 s"\n[path]\nrate = "20 Mbit/s"\nrtt = "20 ms"\n'
         '[[flows]]\ncontroller = "bbr1"\n[[flows]]\ncontroller = "cubic"\ncount = 2\n'
@@ -132,18 +132,18 @@ def test_only_flows_of_the_algorithm_are_recorded(recorded: Path, in_empty_folde
     )
     done = command("kernel", "record", "--cc", "cubic", "mixed.toml", "--out", "cubic.recording", "--json")
     assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
-    assert [flow["controller"] for flow in said["flows"]] == ["cubic", "cubic"]
-    assert (said["lost"], said["missed_calls"], said["warnings"]) == (0, 0, [])
-    assert said["bytes"] == Path("cubic.recording").stat().st_size
+    data = json.loads(done.stdout)
+    assert [flow["controller"] for flow in data["flows"]] == ["cubic", "cubic"]
+    assert (data["lost"], data["missed_calls"], data["warnings"]) == (0, 0, [])
+    assert data["bytes"] == Path("cubic.recording").stat().st_size
     calls = fp.read_recording("cubic.recording")
-    assert sum(flow["calls"] for flow in said["flows"]) == said["calls"] == calls.height
+    assert sum(flow["calls"] for flow in data["flows"]) == data["calls"] == calls.height
     assert calls["flow"].n_unique() == 2
     assert {INIT, CONG_AVOID, PKTS_ACKED, SSTHRESH} <= set(calls["hook"])
     assert CONG_CONTROL not in set(calls["hook"])
 
 
-def test_what_the_kernel_decided_is_decided_here(recorded: Path, in_empty_folder: Path) -> None:
+def test_replay_matches_kernel_decisions(recorded: Path, in_empty_folder: Path) -> None:
     shutil.copy(recorded, "bbr.recording")
     done = command("replay", "bbr.recording", "--coverage")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -172,7 +172,7 @@ DIFFERENT = {
 
 
 @pytest.mark.parametrize("as_json", [False, True])
-def test_a_difference_is_shown_with_both_states(as_json: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_difference_is_shown_with_both_states(as_json: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recordings, "replay", lambda path: DIFFERENT)
     arguments = ["replay", "x.recording", *(["--json"] if as_json else [])]
     done = CliRunner().invoke(cli.app, arguments)
@@ -200,7 +200,7 @@ def incomplete(folder: Path, *, missed: int) -> Path:
 
 
 @pytest.mark.parametrize("as_json", [False, True])
-def test_a_recording_with_missed_calls_is_incomplete(as_json: bool, tmp_path: Path) -> None:
+def test_recording_with_missed_calls_is_incomplete(as_json: bool, tmp_path: Path) -> None:
     trace = incomplete(tmp_path, missed=7)
     done = CliRunner().invoke(cli.app, ["replay", str(trace), *(["--json"] if as_json else [])])
     assert done.exit_code == options.DISAGREE
@@ -214,7 +214,7 @@ def test_a_recording_with_missed_calls_is_incomplete(as_json: bool, tmp_path: Pa
     assert "skipped at least 7 calls" in " ".join((done.stdout + done.stderr).split())
 
 
-def test_a_recording_that_missed_none_is_complete(tmp_path: Path) -> None:
+def test_recording_without_missed_calls_is_complete(tmp_path: Path) -> None:
     assert recordings.replay(incomplete(tmp_path, missed=0))["agrees"]
 
 
@@ -242,7 +242,7 @@ def test_without_a_compiler_it_says_so(without_compiler: dict[str, str]) -> None
     assert not out.exists()
 
 
-def test_the_doctor_says_whether_it_can_record(without_compiler: dict[str, str]) -> None:
+def test_doctor_reports_whether_it_can_record(without_compiler: dict[str, str]) -> None:
     checks = json.loads(command("doctor", "--json", **without_compiler).stdout)
     (check,) = [one for one in checks if one["name"].startswith("recorder")]
     assert not check["ok"]
@@ -286,7 +286,7 @@ def test_a_mistake_is_one_sentence(
 
 
 @pytest.mark.parametrize("kind", ["missing", "folder", "text", "other Parquet"])
-def test_what_is_no_recording_is_one_sentence(kind: str, in_empty_folder: Path) -> None:
+def test_invalid_recording_is_an_error(kind: str, in_empty_folder: Path) -> None:
     import polars as pl
 
     path = Path("some.recording")

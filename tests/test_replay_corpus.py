@@ -15,7 +15,7 @@ def test_there_are_recordings_of_both_algorithms() -> None:
 
 
 @pytest.mark.parametrize("recording", RECORDINGS, ids=lambda one: one.stem)
-def test_every_call_is_decided_as_the_kernel_did(recording: Path) -> None:
+def test_every_replayed_call_matches_kernel(recording: Path) -> None:
     done = command("replay", str(recording), "--json")
     assert done.returncode == 0, done.stdout + done.stderr
     [report] = json.loads(done.stdout)

@@ -57,11 +57,11 @@ def test_nothing_is_fetched(page: str) -> None:
     assert "url(" not in styles
 
 
-def test_the_page_is_of_a_size_to_send(page: str) -> None:
+def test_page_size_stays_below_limit(page: str) -> None:
     assert len(page.encode()) < LIMIT_BYTES
 
 
-def test_ids_are_unique_so_that_pictures_keep_their_own_clips(page: str) -> None:
+def test_ids_are_unique_and_clips_resolve(page: str) -> None:
     found = Loads()
     found.feed(page)
     assert len(found.ids) == len(set(found.ids))
@@ -69,34 +69,34 @@ def test_ids_are_unique_so_that_pictures_keep_their_own_clips(page: str) -> None
         assert name in found.ids
 
 
-def test_pictures_are_there_without_scripts_and_follow_the_scheme(page: str) -> None:
+def test_pictures_work_without_scripts_and_dark(page: str) -> None:
     body = page.split("<script")[0]
     assert body.count("<svg") == 5
     assert "var(--c-2f3640" in body
     assert "prefers-color-scheme: dark" in body
 
 
-def test_one_copy_of_the_script_serves_all_figures(page: str) -> None:
+def test_one_script_copy_serves_all_figures(page: str) -> None:
     assert page.count("<script") == page.count("</script") == 1
     assert page.count("vegaEmbed(drawn") == 1
 
 
 def test_it_says_scenario_seeds_and_version(page: str, small: Results) -> None:
     body = page.split("<script")[0]
-    for said in ("bbr1", "cubic", "10 Mbit/s", "2 bdp", "seeds 1, 2, 3", "Fullpipe 0.", "95 % confidence"):
-        assert said in body
+    for message in ("bbr1", "cubic", "10 Mbit/s", "2 bdp", "seeds 1, 2, 3", "Fullpipe 0.", "95 % confidence"):
+        assert message in body
 
 
-def test_it_opens_with_the_path_and_the_answer(page: str) -> None:
+def test_report_starts_with_path_and_answer(page: str) -> None:
     body = page.split("<script")[0].split("<h2>")[0]
     assert "<h1>bbr1 against cubic on 10 Mbit/s, RTT 20 ms, buffer 2 bdp</h1>" in body
-    said = " ".join(re.sub(r"<[^>]+>", " ", body).split())
-    assert "Simulation" in said
-    assert "bbr1 had less queueing delay" in said
-    assert said.index("goodput (") < said.index("Controller"), "the answer, then the table"
+    message = " ".join(re.sub(r"<[^>]+>", " ", body).split())
+    assert "Simulation" in message
+    assert "bbr1 had less queueing delay" in message
+    assert message.index("goodput (") < message.index("Controller"), "the answer, then the table"
 
 
-def test_doubts_and_what_did_not_run_are_said(small: Results) -> None:
+def test_doubts_and_skipped_runs_are_reported(small: Results) -> None:
     from fullpipe.report.report import html
 
     first = small.runs[0]
@@ -111,20 +111,20 @@ def test_doubts_and_what_did_not_run_are_said(small: Results) -> None:
     doubtful = replace(first, summary={**first.summary, "provenance": provenance}, world="kernel")
     results = Results(small.scenario, [*small.runs, doubtful], ["The kernel world did not run. <Because>"])
     body = html(results).split("<script")[0]
-    for said in (
+    for message in (
         "untrustworthy",
         "late by &lt;3 ms&gt;",
         "&lt;Because&gt;",
         "net.ipv4.tcp_rmem = 1 2 3",
         "Linux 6.18",
     ):
-        assert said in body
+        assert message in body
     assert "<Because>" not in body
     assert "3,000" in body, "lateness in microseconds"
     assert "the only repetition is not trusted; the numbers are shown and marked" in body
 
 
-def test_a_notebook_without_our_style_sheet_can_read_the_table(small: Results) -> None:
+def test_notebook_table_is_readable_without_stylesheet(small: Results) -> None:
     table = small._repr_html_()
     heads = re.findall(r"<th scope=.col.[^>]*>(.*?)</th>", table)
     assert "Goodput <small>Mbit/s</small>" in heads
@@ -132,7 +132,7 @@ def test_a_notebook_without_our_style_sheet_can_read_the_table(small: Results) -
     assert "text-align: right" in table
 
 
-def test_a_narrow_card_names_each_measure_in_full(page: str) -> None:
+def test_narrow_card_names_measures_in_full(page: str) -> None:
     named = set(re.findall(r'data-heading="([^"]+)"', page))
     assert {"RTT p50, ms", "RTT p95, ms", "Queue mean, ms"} <= named
     assert not {"p50, ms", "p95, ms"} & named
@@ -147,7 +147,7 @@ def test_labels_cannot_break_the_page(small: Results, tmp_path: Path) -> None:
     assert text.count("</script") == 1
 
 
-def test_flows_that_share_a_path_are_listed() -> None:
+def test_flows_sharing_path_are_listed() -> None:
     import fullpipe as fp
     from fullpipe.report.report import html
 
@@ -168,7 +168,7 @@ def test_every_picture_says_what_it_shows(page: str) -> None:
     assert "bbr1 · simulation" in "".join(pictures)
 
 
-def test_print_is_light_and_shows_whole_tables(page: str) -> None:
+def test_print_is_light_with_full_tables(page: str) -> None:
     style = "".join(re.findall(r"<style>(.*?)</style>", page, re.DOTALL))
     assert re.findall(r"@media[^{]*dark\)", style) == ["@media screen and (prefers-color-scheme: dark)"] * 2
     assert 'name="color-scheme"' not in page
@@ -176,14 +176,14 @@ def test_print_is_light_and_shows_whole_tables(page: str) -> None:
     assert re.search(r"\.wide[^{]*\{ overflow: visible; \}", printed)
 
 
-def test_every_cell_knows_its_heading_for_narrow_screens(page: str) -> None:
+def test_cells_carry_headings_for_narrow_screens(page: str) -> None:
     cells = re.findall(r"<td[^>]*>", page.split("<script")[0])
     assert cells
     assert all("data-heading=" in cell for cell in cells)
     assert 'data-heading="Goodput, Mbit/s"' in page
 
 
-def test_no_address_of_another_machine_is_in_the_page(page: str) -> None:
+def test_page_has_no_external_addresses(page: str) -> None:
     body, script = page.split("<script", 1)
     assert set(re.findall(r"https?://[^/\"' ]+", body)) <= {"http://www.w3.org"}
     # Vega names its schemas and namespaces; it fetches them only when asked to load data.
@@ -191,7 +191,7 @@ def test_no_address_of_another_machine_is_in_the_page(page: str) -> None:
     assert not re.search(r"<(script|link)[^>]+(src|href)=", page)
 
 
-def test_figures_can_be_zoomed_with_the_keyboard(page: str) -> None:
+def test_figures_can_be_zoomed_by_keyboard(page: str) -> None:
     for name in ("Zoom in", "Zoom out", "Earlier", "Later", "Whole run", "Open as SVG"):
         assert f'"{name}"' in page.split("<script")[1]
 
@@ -218,7 +218,7 @@ def test_the_command_line_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     assert provenance.command() == "fullpipe --version"
 
 
-def test_a_report_of_two_worlds_says_how_far_they_are_apart(small: Results, tmp_path: Path) -> None:
+def test_two_world_report_states_their_difference(small: Results, tmp_path: Path) -> None:
     """Here the second world is the first under another name, so that they agree."""
     twins = [replace(run, world="kernel") for run in small.runs]
     text = Results(small.scenario, [*small.runs, *twins]).report(tmp_path / "both.html").read_text("utf-8")
@@ -227,7 +227,7 @@ def test_a_report_of_two_worlds_says_how_far_they_are_apart(small: Results, tmp_
     assert "How far apart" not in alone
 
 
-def test_results_and_figures_are_short_in_a_prompt(small: Results) -> None:
+def test_results_and_figures_have_short_repr(small: Results) -> None:
     assert repr(small) == "<Results: bbr1, cubic in sim, 6 runs>"
     assert repr(small.plot()) == "<figure 'Throughput'; .save('figure.svg') writes it, a notebook shows it>"
 
@@ -237,15 +237,13 @@ def _panic(*_: object, **__: object) -> None:
     raise type("PanicException", (BaseException,), {})("no thread\x1b")
 
 
-def test_panic_of_the_renderer_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_renderer_panic_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vl_convert.vegalite_to_svg", _panic)
     with pytest.raises(fp.OutputError, match=r"cannot be drawn: the renderer failed \(no thread"):
         svg.picture({})
 
 
-def test_machine_without_proc_is_told_before_the_renderer_starts(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_missing_proc_fails_before_rendering(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(svg, "_PROC", tmp_path / "self")
     monkeypatch.setattr("vl_convert.vegalite_to_svg", _panic)
     with pytest.raises(fp.OutputError, match="needs /proc, which is not mounted; mount it"):
@@ -263,7 +261,7 @@ def built_by(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
     return backend
 
 
-def test_notices_name_what_is_linked_and_bundled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_notices_name_linked_and_bundled_code(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     if shutil.which("cargo") is None:
         pytest.skip("cargo is not installed, so that no notices can be made")
     root = Path(__file__).parent.parent
@@ -281,9 +279,7 @@ def test_notices_name_what_is_linked_and_bundled(monkeypatch: pytest.MonkeyPatch
     assert ("solid-js" in {one.split()[0] for one in named}) == (root / "lab" / "node_modules").is_dir()
 
 
-def test_built_package_brings_the_script_of_its_renderer(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_built_package_bundles_renderer_script(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     backend = built_by(monkeypatch)
     monkeypatch.setattr("vl_convert.javascript_bundle", lambda _: "bundled()")
     (tmp_path / "vega-0.1.js").touch()

@@ -76,7 +76,7 @@ def test_a_changed_line_changes_its_page(tables: ModuleType, tmp_path: Path) -> 
     assert changed == {"router.md"}
 
 
-def test_a_line_says_whether_it_is_of_the_code_of_today(tables: ModuleType, tmp_path: Path) -> None:
+def test_line_reports_whether_code_is_current(tables: ModuleType, tmp_path: Path) -> None:
     (tmp_path / "schema").symlink_to(RESULTS / "schema")
     build = registry.named("sim").build()
     line = evidence.read(RESULTS / "router.jsonl")[0]
@@ -91,7 +91,7 @@ def test_a_line_says_whether_it_is_of_the_code_of_today(tables: ModuleType, tmp_
         assert evidence.age(now, builds) == age
 
 
-def test_every_table_of_the_pages_is_made(tables: ModuleType) -> None:
+def test_every_page_table_is_generated(tables: ModuleType) -> None:
     marked = {
         (os.path.relpath(path, ROOT / "docs"), name)
         for path in (ROOT / "README.md", ROOT / "bench" / "README.md", *(ROOT / "docs").rglob("*.md"))
@@ -100,14 +100,14 @@ def test_every_table_of_the_pages_is_made(tables: ModuleType) -> None:
     assert marked == set(tables.tables(RESULTS))
 
 
-def test_the_readme_counts_as_the_evidence_does(tables: ModuleType) -> None:
+def test_readme_counts_match_evidence(tables: ModuleType) -> None:
     quic = evidence.read(RESULTS / "conformance.jsonl")
     found = {one.controller: one for one in tables.quic_conform.conformities(quic)}
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    said = re.search(r"noq's BBRv3 passes (.+?) cases that .+?, Quinn's BBR (.+?), ours (.+?)\.", text)
-    assert said is not None
+    message = re.search(r"noq's BBRv3 passes (.+?) cases that .+?, Quinn's BBR (.+?), ours (.+?)\.", text)
+    assert message is not None
     names = ("noq:bbr3", "quinn:bbr", "bbr3")
-    assert [one.replace("the ", "") for one in said.groups()] == [
+    assert [one.replace("the ", "") for one in message.groups()] == [
         tables.quic_conform.passed(found[name]) for name in names
     ]
     grids = {
@@ -131,7 +131,7 @@ def builds(tmp_path: Path) -> Path:
     return tmp_path / "builds.jsonl"
 
 
-def test_lines_are_replaced_by_key_and_others_stay(builds: Path) -> None:
+def test_lines_are_replaced_by_key_only(builds: Path) -> None:
     other = {"key": {"world": "kernel"}, "build": "2f"}
     evidence.replace(builds, [LINE, other])
     evidence.replace(builds, [{**LINE, "build": "3f"}])
@@ -142,7 +142,7 @@ def test_lines_are_replaced_by_key_and_others_stay(builds: Path) -> None:
     assert evidence.read(builds) == [LINE]
 
 
-def test_a_line_of_an_equal_build_is_of_today(builds: Path) -> None:
+def test_line_of_equal_build_is_current(builds: Path) -> None:
     results = builds.parent
     (results / "schema" / evidence.EQUAL.replace("jsonl", "json")).write_bytes(
         SCHEMAS["equal_builds"].read_bytes()
@@ -157,7 +157,7 @@ def test_a_line_of_an_equal_build_is_of_today(builds: Path) -> None:
         assert evidence.age({"made": {**made, "fingerprint": {"sim": build}}}, today) == age
 
 
-def test_builds_are_equal_if_the_sample_gives_the_same_bytes(tmp_path: Path) -> None:
+def test_same_sample_bytes_make_equal_builds(tmp_path: Path) -> None:
     equal = script("equal_builds")
     assert equal.differing(RESULTS) == [], "if this was meant: python docs/equal_builds.py --renew"
     (tmp_path / "schema").symlink_to(RESULTS / "schema")
@@ -191,7 +191,7 @@ def test_what_a_benchmark_prints_is_recorded(tables: ModuleType, capsys: pytest.
     assert "| cubic | 41.0 | 41.0 (+62) |" in text and "Imported" not in text and "Older" not in text
 
 
-def test_a_smaller_run_of_the_same_code_does_not_replace_a_larger_one(tmp_path: Path) -> None:
+def test_smaller_run_never_replaces_larger(tmp_path: Path) -> None:
     file = tmp_path / "runs.jsonl"
     (tmp_path / "schema").mkdir()
     (tmp_path / "schema" / "runs.json").write_text("{}")
@@ -226,7 +226,7 @@ def test_numbers_have_six_digits(builds: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ({"key": {"world": "sim"}}, "the line has no build"),
         ({**LINE, "more": 1}, "the line has more, which nobody knows"),
@@ -234,8 +234,8 @@ def test_numbers_have_six_digits(builds: Path) -> None:
         ({"key": {"world": True}, "build": "1f"}, "the line has at key.world no string"),
     ],
 )
-def test_a_line_of_another_shape_is_refused(line: dict[str, Any], said: str, builds: Path) -> None:
-    with pytest.raises(fp.ScenarioError, match=said):
+def test_line_violating_schema_is_refused(line: dict[str, Any], message: str, builds: Path) -> None:
+    with pytest.raises(fp.ScenarioError, match=message):
         evidence.replace(builds, [line])
     assert not builds.exists()
 
@@ -257,7 +257,7 @@ def test_a_line_of_another_shape_is_refused(line: dict[str, Any], said: str, bui
         "\0",
     ],
 )
-def test_a_damaged_file_is_refused_in_one_sentence(text: str, builds: Path) -> None:
+def test_damaged_file_is_refused(text: str, builds: Path) -> None:
     builds.write_text(text, encoding="utf-8")
     for use in (lambda: evidence.read(builds), lambda: evidence.replace(builds, [LINE])):
         with pytest.raises(fp.ScenarioError) as error:
@@ -266,6 +266,6 @@ def test_a_damaged_file_is_refused_in_one_sentence(text: str, builds: Path) -> N
     assert builds.read_text(encoding="utf-8") == text
 
 
-def test_two_processes_do_not_write_at_once(builds: Path) -> None:
+def test_concurrent_write_is_refused(builds: Path) -> None:
     with files.locked(builds.parent, builds.name), pytest.raises(OutputError, match="another process"):
         evidence.replace(builds, [LINE])

@@ -30,7 +30,7 @@ def teeth(controller: str) -> list[tuple[float, int, int]]:
     return [(at, one, other) for at, one, other in falls if at > 4 and other < 0.9 * one]
 
 
-def test_newreno_s_sawtooth_is_that_of_the_pipe() -> None:
+def test_newreno_sawtooth_matches_pipe() -> None:
     found = teeth("newreno")
     # The pipe and the buffer hold 100,000 bytes each: 134 segments, from which a loss takes half. The window
     # grows once more if a round ends before the loss is known.
@@ -42,7 +42,7 @@ def test_newreno_s_sawtooth_is_that_of_the_pipe() -> None:
     assert len(periods) >= 5 and all(period == pytest.approx(sum(rounds), rel=0.02) for period in periods)
 
 
-def test_cubic_gives_up_three_tenths_and_returns_along_its_curve() -> None:
+def test_cubic_cuts_30_percent_then_recovers() -> None:
     found = teeth("cubic9438")
     assert all(one in (133, 134, 135) and other in (93, 94) for _, one, other in found)
     # K = cbrt(40 / 0.4) = 4.64 s to the old maximum. After a loss just below it, fast convergence aims at
@@ -66,14 +66,14 @@ def limited(controller: str, flow: dict[str, Any], **path: Any) -> tuple[list[in
 
 @pytest.mark.parametrize("controller", BYTEWISE)
 @pytest.mark.parametrize("packets", [3, 28])
-def test_slow_start_of_a_limited_application_ends_at_twice_the_flight(controller: str, packets: int) -> None:
+def test_slow_start_stops_at_twice_flight(controller: str, packets: int) -> None:
     windows, _, _ = limited(controller, {"bursts": {"size": f"{packets * 1448} B", "every": "500 ms"}})
     # draft-ietf-ccwg-ratelimited-increase 3, and the initial window.
     assert windows[-1] <= max(2 * packets, 10)
 
 
 @pytest.mark.parametrize("controller", BYTEWISE)
-def test_avoidance_of_a_limited_application_keeps_its_window(controller: str) -> None:
+def test_app_limited_avoidance_keeps_its_window(controller: str) -> None:
     filling = [{"size": f"{100 * 1448} B"}] * 2
     sparing = [{"size": f"{20 * 1448} B", "pause": "40 ms"}] * 350
     drop = [{"at": "200 ms", "loss": "100 %"}, {"at": "201 ms", "loss": "0 %"}]
@@ -91,7 +91,7 @@ def ratio(one: str, other: str, path: dict[str, Any], seeds: int) -> float:
 
 @pytest.mark.parametrize("path", [PATH, LONG], ids=["20 Mbit/s", "100 Mbit/s"])
 @pytest.mark.parametrize(("one", "other"), [("newreno", "reno"), ("cubic9438", "cubic")])
-def test_alone_they_carry_as_much_as_linux_s(one: str, other: str, path: dict[str, Any]) -> None:
+def test_alone_they_match_linux_goodput(one: str, other: str, path: dict[str, Any]) -> None:
     assert ratio(one, other, path, 3) == pytest.approx(1, rel=0.01)
 
 
@@ -116,7 +116,7 @@ def mean_window(catches_up: bool, packets: int = 1_000_000, loss: float = 0.001)
     return packets / time
 
 
-def test_cubic_by_its_rfc_is_ahead_of_linux_s_at_random_loss_by_its_faster_growth() -> None:
+def test_rfc9438_cubic_beats_linux_at_loss() -> None:
     # From the window before the last loss on, RFC 9438 (section 4.3) grows as Reno does. Linux's
     # `bictcp_update` never does.
     expected = mean_window(catches_up=True) / mean_window(catches_up=False)
@@ -124,13 +124,13 @@ def test_cubic_by_its_rfc_is_ahead_of_linux_s_at_random_loss_by_its_faster_growt
     assert ratio("cubic9438", "cubic", LOSSY, 12) == pytest.approx(expected, rel=0.04)
 
 
-def test_newreno_carries_nearly_as_much_as_linux_s_reno_at_random_loss() -> None:
+def test_newreno_matches_linux_reno_at_loss() -> None:
     assert ratio("newreno", "reno", LOSSY, 12) == pytest.approx(1, rel=0.04)
 
 
 @pytest.mark.parametrize(("one", "other"), [("newreno", "reno"), ("cubic9438", "cubic")])
 @pytest.mark.parametrize("path", [PATH, LOSSY], ids=["20 Mbit/s", "lossy"])
-def test_beside_linux_s_they_take_about_half(one: str, other: str, path: dict[str, Any]) -> None:
+def test_beside_linux_shares_are_about_half(one: str, other: str, path: dict[str, Any]) -> None:
     shares = []
     for seed in range(1, 7):
         flows = [{"controller": one}, {"controller": other, "start": "1 s"}]
@@ -144,7 +144,7 @@ def test_beside_linux_s_they_take_about_half(one: str, other: str, path: dict[st
     [("newreno", "newreno:hystartpp=1"), ("cubic9438:hystartpp=0", "cubic9438")],
     ids=["newreno", "cubic9438"],
 )
-def test_hystart_spares_most_of_slow_start_s_losses_and_costs_nothing(without: str, having: str) -> None:
+def test_hystart_avoids_losses_without_goodput_cost(without: str, having: str) -> None:
     for path in (PATH, LONG):
         plain, gentle = (alone(name, path, "5 s") for name in (without, having))
         lost = [one.summary["flows"][0]["retransmits"] for one in (plain, gentle)]
@@ -153,7 +153,7 @@ def test_hystart_spares_most_of_slow_start_s_losses_and_costs_nothing(without: s
         assert goodputs[1] > 0.97 * goodputs[0], goodputs
 
 
-def test_without_pacing_a_shallow_buffer_ends_slow_start_early() -> None:
+def test_shallow_unpaced_slow_start_ends_early() -> None:
     shallow = {"rate": "50 Mbit/s", "rtt": "40 ms", "buffer": "0.2 bdp"}
     paced, bursty = (alone(f"newreno:pace={pace}", shallow, "3 s") for pace in (1, 0))
     assert paced.summary["total_goodput_bps"] > 1.5 * bursty.summary["total_goodput_bps"]

@@ -68,7 +68,7 @@ def test_arrows_point_down() -> None:
     assert not upwards, "\n".join(upwards)
 
 
-def test_no_room_below_the_interface_uses_the_package_itself() -> None:
+def test_lower_rooms_never_import_package() -> None:
     """`fullpipe.compare` and its like are for users: they lead to the topmost rooms."""
     allowed = {"_native", "__version__", "errors", "api", "cli"}
     outside = [
@@ -80,7 +80,7 @@ def test_no_room_below_the_interface_uses_the_package_itself() -> None:
     assert not outside, "\n".join(outside)
 
 
-def test_the_core_does_not_know_the_packages_beside_it() -> None:
+def test_core_does_not_name_extra_packages() -> None:
     """It finds what they offer by entry points. One sentence tells how to install what is missing."""
     name = re.compile(r"fullpipe[_-](?:studies|gym)")
     naming = [
@@ -93,7 +93,7 @@ def test_the_core_does_not_know_the_packages_beside_it() -> None:
     assert len(naming) == 1 and "not installed; install the package" in naming[0], naming
 
 
-def test_no_modules_import_each_other_in_a_circle() -> None:
+def test_modules_have_no_import_cycles() -> None:
     """Also not within functions or for types. Packages beside the core are looked at with it."""
     roots = [PACKAGE.parent, *sorted((PACKAGE.parent.parent / "packages").iterdir())]
     found = {

@@ -39,14 +39,14 @@ def test_the_model_drops_bursts_whole() -> None:
     assert whole > 5 * max(apart, split) > 0, (whole, apart, split)
 
 
-def test_a_frame_has_14_bytes_more_than_a_packet() -> None:
+def test_frame_is_14_bytes_over_packet() -> None:
     (run,) = fp.run(document(seconds=10, burst="16 KB", buffer="1 MB")).runs
     goodput = run.summary["flows"][0]["goodput_bps"]
     assert goodput / 50e6 == pytest.approx(1448 / 1514, rel=0.01)
     assert goodput / 50e6 < 1448 / 1505
 
 
-def test_what_stands_before_a_real_router_is_refused_by_field() -> None:
+def test_elements_before_real_router_are_refused() -> None:
     before = document(before=[{"kind": "delay", "delay": "1 ms"}])
     reason = registry.named("qdisc").refuses(scenario.from_document(before).alternatives[0])
     assert reason is not None and reason.startswith("path.before")
@@ -54,7 +54,7 @@ def test_what_stands_before_a_real_router_is_refused_by_field() -> None:
     assert registry.named("qdisc").refuses(fine) is None
 
 
-def test_the_shipped_grid_has_routers_of_every_kind() -> None:
+def test_shipped_grid_covers_every_router_kind() -> None:
     cells = grid.load(str(SCENARIOS / "grids" / "router.toml")).cells
     first = [cell.alternative.spec["forward"][0] for cell in cells]
     assert len(cells) >= 40 and all(one["frame_bytes"] == 14 for one in first)
@@ -79,7 +79,7 @@ def tbf() -> None:
 
 
 @pytest.mark.usefixtures("kernel_world", "tbf")
-def test_a_real_router_drops_what_nobody_else_does_and_in_bursts() -> None:
+def test_real_router_drops_in_bursts() -> None:
     (run,) = fp.run(document(seconds=3), world="kernel").runs
     (flow,), (link,) = run.summary["flows"], run.summary["links"]
     assert run.world == "kernel" and link["name"] == "bottleneck"
@@ -90,14 +90,14 @@ def test_a_real_router_drops_what_nobody_else_does_and_in_bursts() -> None:
 
 @pytest.mark.usefixtures("kernel_world", "tbf")
 @pytest.mark.parametrize("path", [{"burst": "2 KB"}, {"unit": "segment"}])
-def test_segments_that_come_apart_or_are_split_are_dropped_one_by_one(path: dict[str, Any]) -> None:
+def test_split_segments_are_dropped_individually(path: dict[str, Any]) -> None:
     (run,) = fp.run(document(**path), world="kernel").runs
     (flow,), (link,) = run.summary["flows"], run.summary["links"]
     assert link["dropped_packets"] <= flow["retransmits"] <= link["dropped_packets"] + 20
 
 
 @pytest.mark.usefixtures("kernel_world", "tbf")
-def test_a_shell_has_a_real_router_and_counts_what_it_drops() -> None:
+def test_shell_router_reports_its_drops() -> None:
     path = ["--rate", "2mbit", "--rtt", "2ms", "--buffer", "20 KB", "--router", "tbf", "--burst", "16 KB"]
     program = "import os, socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n" + (
         "for _ in range(100): s.sendto(bytes(1400), (os.environ['FULLPIPE_SERVER'], 9))"
@@ -111,7 +111,7 @@ def test_a_shell_has_a_real_router_and_counts_what_it_drops() -> None:
     assert taken >= 24 and drops > 0 and taken + drops == 100
 
 
-def test_a_shell_says_which_option_of_the_router_is_wrong() -> None:
+def test_shell_names_wrong_router_option() -> None:
     words = [sys.executable, "-m", "fullpipe", "shell", "--rate", "20mbit", "--rtt", "2ms", "--router", "tbf"]
     done = subprocess.run([*words, "--", "true"], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode != 0 and "--burst" in done.stderr, done.stderr

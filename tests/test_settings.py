@@ -329,7 +329,7 @@ def effects(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[tuple[str, .
     return found
 
 
-def test_a_setting_changes_results_or_is_refused_or_noted(effects: Any) -> None:
+def test_setting_has_effect_or_is_reported(effects: Any) -> None:
     silent = {
         (".".join(place), value): [
             name
@@ -342,13 +342,13 @@ def test_a_setting_changes_results_or_is_refused_or_noted(effects: Any) -> None:
     assert {where: names for where, names in silent.items() if names} == {}
 
 
-def test_a_setting_that_a_run_may_not_need_has_an_effect_in_another(effects: Any) -> None:
+def test_occasional_setting_has_effect_somewhere(effects: Any) -> None:
     for end in SOMETIMES:
         found = [by.values() for (place, _), by in effects.items() if place[-len(end) :] == end]
         assert any("result" in by for by in found), end
 
 
-def test_the_schema_is_enumerated_down_to_its_values() -> None:
+def test_schema_enumeration_reaches_all_values() -> None:
     found = leaves()
     for place in (
         "path.unit",

@@ -55,7 +55,7 @@ def test_every_option_applies_to_both_directions(resolved: Callable[..., Directi
         assert path[way]["delay"]["delay_ns"]["initial"] == 50_000_000
 
 
-def test_a_delivery_trace_applies_to_both_directions(resolved: Callable[..., Directions]) -> None:
+def test_option_trace_applies_to_both_directions(resolved: Callable[..., Directions]) -> None:
     path = resolved("--deliveries", "slow.trace")
     for way in ("up", "down"):
         assert path[way]["delivery_trace"]["opportunities_ms"] == [10]
@@ -63,7 +63,7 @@ def test_a_delivery_trace_applies_to_both_directions(resolved: Callable[..., Dir
         assert path[way]["delivery_trace"]["queue"]["bytes"] == 15_000
 
 
-def test_the_options_of_one_direction_override_those_of_both(resolved: Callable[..., Directions]) -> None:
+def test_direction_options_override_common_ones(resolved: Callable[..., Directions]) -> None:
     path = resolved("--rate", "10mbit", "--loss", "1%", "--up-rate", "1mbit", "--down-loss", "0")
     assert path["up"]["link"]["rate_bps"]["initial"] == 1_000_000
     # A buffer that nobody gave is at least 10 packets.
@@ -74,7 +74,7 @@ def test_the_options_of_one_direction_override_those_of_both(resolved: Callable[
     assert path["down"]["loss"]["probability"]["initial"] == 0
 
 
-def test_an_assumed_buffer_holds_ten_packets_in_each_direction(
+def test_default_buffer_is_ten_packets(
     resolved: Callable[..., Directions],
 ) -> None:
     path = resolved("--rate", "300kbit", "--rtt", "40 ms")
@@ -83,7 +83,7 @@ def test_an_assumed_buffer_holds_ten_packets_in_each_direction(
     assert [path[way]["link"]["queue"]["bytes"] for way in ("up", "down")] == [15_000, 1_500]
 
 
-def test_a_queue_discipline_applies_to_both_directions_or_to_one(resolved: Callable[..., Directions]) -> None:
+def test_queue_discipline_applies_per_direction(resolved: Callable[..., Directions]) -> None:
     path = resolved("--rate", "10mbit", "--queue", "codel:target=1ms")
     for way in ("up", "down"):
         assert path[way]["link"]["queue"]["discipline"]["kind"] == "codel"
@@ -93,7 +93,7 @@ def test_a_queue_discipline_applies_to_both_directions_or_to_one(resolved: Calla
     assert "discipline" not in path["down"]["link"]["queue"]
 
 
-def test_a_direction_with_a_trace_has_no_rate_and_the_other_way_round(
+def test_trace_and_rate_exclude_each_other(
     resolved: Callable[..., Directions],
 ) -> None:
     path = resolved("--rate", "10mbit", "--down-deliveries", "slow.trace")
@@ -155,7 +155,7 @@ def kinds(spec: dict[str, Any], direction: str) -> dict[str, dict[str, Any]]:
     return {element["kind"]: element for element in spec[direction]}
 
 
-def test_a_file_gives_elements_changes_hosts_and_seed(spec_of: Callable[..., dict[str, Any]]) -> None:
+def test_path_file_sets_elements_hosts_seed(spec_of: Callable[..., dict[str, Any]]) -> None:
     spec = spec_of("--path", "files/mine.toml")
     up, down = kinds(spec, "forward"), kinds(spec, "reverse")
     assert "policer" in up
@@ -179,7 +179,7 @@ def test_options_win_over_the_file(spec_of: Callable[..., dict[str, Any]]) -> No
     assert (spec["seed"], spec["hosts"]["ecn"]) == (3, True)
 
 
-def test_a_trace_of_an_option_is_relative_to_the_working_directory(
+def test_option_trace_is_relative_to_cwd(
     spec_of: Callable[..., dict[str, Any]],
 ) -> None:
     down = kinds(spec_of("--path", "files/mine.toml", "--down-deliveries", "own.trace"), "reverse")
@@ -202,9 +202,7 @@ def test_each_shell_has_another_seed(spec_of: Callable[..., dict[str, Any]]) -> 
         (("--rate", "1mbit"), "--rtt ", "add --rtt '40 ms', or --path"),
     ],
 )
-def test_a_mistake_beside_a_file_names_what_was_typed(
-    options: tuple[str, ...], start: str, words: str
-) -> None:
+def test_error_beside_file_names_option(options: tuple[str, ...], start: str, words: str) -> None:
     done = CliRunner().invoke(cli.app, ["shell", *options])
     assert done.exit_code == 2
     assert done.stderr.startswith(f"fullpipe: {start}") and words in done.stderr, done.stderr
@@ -257,7 +255,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize(("options", "option", "words"), MISTAKES.values(), ids=MISTAKES)
-def test_a_mistake_names_the_option_and_nothing_starts(
+def test_option_error_is_named_before_start(
     options: tuple[str, ...],
     option: str,
     words: str,
@@ -297,7 +295,7 @@ NESTED = "[10 Mbit/s 80 ms] [1 Mbit/s 20 % loss 20 ms]"
 @pytest.mark.parametrize(
     "own", ["PS1='mine$ '", "PROMPT_COMMAND='PS1=\"mine$ \"'", "export PS1='[10 Mbit/s 80 ms] mine$ '"]
 )
-def test_bash_shows_every_path_before_its_own_prompt(own: str, tmp_path: Path) -> None:
+def test_bash_shows_paths_before_own_prompt(own: str, tmp_path: Path) -> None:
     (tmp_path / ".bashrc").write_text(own + "\n", encoding="ascii")
     shown = prompts(["bash", "--rcfile", str(PROMPT / "bashrc")], tmp_path, FULLPIPE_PATH=NESTED)
     assert f"{NESTED} mine$ " in shown
@@ -305,7 +303,7 @@ def test_bash_shows_every_path_before_its_own_prompt(own: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])
-def test_zsh_shows_every_path_and_reads_its_own_files(elsewhere: bool, tmp_path: Path) -> None:
+def test_zsh_shows_paths_and_reads_config(elsewhere: bool, tmp_path: Path) -> None:
     folder = tmp_path / "zsh" if elsewhere else tmp_path
     folder.mkdir(exist_ok=True)
     (folder / ".zshenv").write_text("SEEN=yes\n", encoding="ascii")
@@ -316,7 +314,7 @@ def test_zsh_shows_every_path_and_reads_its_own_files(elsewhere: bool, tmp_path:
 
 
 @pytest.mark.parametrize("shell", ["dash", "sh"])
-def test_a_plain_sh_shows_every_path_and_reads_its_own_file(shell: str, tmp_path: Path) -> None:
+def test_sh_shows_paths_and_reads_config(shell: str, tmp_path: Path) -> None:
     (tmp_path / "own").write_text("PS1='[10 Mbit/s 80 ms] mine '\n", encoding="ascii")
     shown = prompts(
         [shell],
@@ -372,7 +370,7 @@ except TimeoutError:
 
 
 @pytest.mark.usefixtures("kernel_world")
-def test_datagrams_are_lost_both_ways_and_independently(tmp_path: Path) -> None:
+def test_datagram_loss_is_independent_per_direction(tmp_path: Path) -> None:
     log = tmp_path / "received"
     server = shlex.join([sys.executable, "-c", ECHO, str(log)])
     done = command("shell", *PATH, "--loss", "20%", "--server", server, "--", sys.executable, "-c", SEND)
@@ -451,7 +449,7 @@ def test_curl_downloads_through_the_path(in_empty_folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("kernel_world")
-def test_hosts_behind_a_shell_negotiate_ecn_if_it_says_so() -> None:
+def test_shell_hosts_negotiate_configured_ecn() -> None:
     read = "cat /proc/sys/net/ipv4/tcp_ecn"
     server = shlex.join(["sh", "-c", f"{read} >&2; exec {sys.executable} -m http.server {{port}} >&2"])
     done = command("shell", *PATH, "--ecn", "--seed", "5", "--server", server, "--", "sh", "-c", read)
@@ -461,7 +459,7 @@ def test_hosts_behind_a_shell_negotiate_ecn_if_it_says_so() -> None:
 
 
 @pytest.mark.usefixtures("kernel_world")
-def test_the_exit_code_and_every_nested_path_are_passed_on() -> None:
+def test_exit_code_and_nested_paths_propagate() -> None:
     inner = ("shell", "--rtt", "20 ms", "--up-rate", "1mbit", "--down-rate", "2mbit", "--down-loss", "1%")
     script = 'echo "$FULLPIPE_PATH"; exit 42'
     done = command("shell", *PATH, "--", sys.executable, "-m", "fullpipe", *inner, "--", "sh", "-c", script)
@@ -477,7 +475,7 @@ def test_the_exit_code_and_every_nested_path_are_passed_on() -> None:
 
 @pytest.mark.usefixtures("kernel_world")
 @pytest.mark.parametrize("code", [0, 3])
-def test_a_server_that_exits_at_once_is_reported_and_no_command_runs(code: int) -> None:
+def test_early_server_exit_prevents_command(code: int) -> None:
     server = shlex.join([sys.executable, "-c", f"raise SystemExit({code})"])
     done = command("shell", *PATH, "--server", server, "--", "echo", "it ran")
     assert done.returncode == 2
@@ -486,7 +484,7 @@ def test_a_server_that_exits_at_once_is_reported_and_no_command_runs(code: int) 
     assert "Traceback" not in done.stderr
 
 
-def test_an_interrupt_before_the_shell_has_started_ends_it() -> None:
+def test_interrupt_before_shell_start_ends_it() -> None:
     """It comes while one process replaces itself by another, and waits until that one can handle it."""
     program = (
         "import os, signal, sys\n"

@@ -28,7 +28,7 @@ def same(one: Run, other: Run) -> bool:
     )
 
 
-def test_a_run_in_steps_is_the_run_in_one_go() -> None:
+def test_stepped_run_equals_single_run() -> None:
     with fp.Simulation(DOCUMENT, seed=3) as simulation:
         assert (simulation.now, simulation.end, simulation.running) == (0, 3, True)
         assert simulation.advance("250 ms")
@@ -43,7 +43,7 @@ def test_a_run_in_steps_is_the_run_in_one_go() -> None:
     assert same(run, fp.run(DOCUMENT, seed=3).runs[0])
 
 
-def test_what_is_seen_is_what_the_record_has() -> None:
+def test_live_values_match_record() -> None:
     simulation = fp.Simulation(DOCUMENT)
     assert len(simulation.flows) == 2 and not simulation.flows[0].connected
     assert simulation.flows[0].cwnd is None and simulation.flows[-1].label == "cubic"
@@ -60,7 +60,7 @@ def test_what_is_seen_is_what_the_record_has() -> None:
     assert run.summary["flows"][1]["end_ns"] == 2_000_000_000
 
 
-def test_a_rate_changed_on_the_way_is_the_schedule_of_the_scenario() -> None:
+def test_rate_change_equals_scheduled_change() -> None:
     simulation = fp.Simulation(DOCUMENT, seed=1)
     simulation.advance("1 s")
     simulation.path.change(rate="5 Mbit/s")
@@ -73,7 +73,7 @@ def test_a_rate_changed_on_the_way_is_the_schedule_of_the_scenario() -> None:
     assert run.alternative.spec == scheduled.alternative.spec
 
 
-def test_each_part_of_the_path_can_change() -> None:
+def test_each_path_part_can_change() -> None:
     simulation = fp.Simulation(DOCUMENT)
     simulation.advance("1 s")
     assert (simulation.flows[0].rtt_ms or 0) < 110
@@ -89,7 +89,7 @@ def test_each_part_of_the_path_can_change() -> None:
     assert simulation.queues[0].backlog_bytes <= 3000
 
 
-def test_all_changes_of_a_call_are_made_or_none() -> None:
+def test_changes_of_one_call_are_atomic() -> None:
     simulation = fp.Simulation({**DOCUMENT, "path": {"rate": "10 Mbit/s", "rtt": "40 ms"}})
     simulation.advance("1 s")
     with pytest.raises(fp.ScenarioError, match="loss: the path has no loss that could change") as raised:
@@ -119,7 +119,7 @@ def test_all_changes_of_a_call_are_made_or_none() -> None:
         ({"element": "bottleneck", "rtt": "1 ms"}, "rtt: .*because an element has no round trip"),
     ],
 )
-def test_a_change_that_cannot_be_names_what_was_said(change: dict[str, str], message: str) -> None:
+def test_invalid_change_names_its_argument(change: dict[str, str], message: str) -> None:
     simulation = fp.Simulation(DOCUMENT)
     with pytest.raises(fp.ScenarioError, match=message):
         simulation.path.change(**change)  # type: ignore[arg-type]
@@ -145,7 +145,7 @@ def test_wrong_use_is_refused_in_words() -> None:
     assert not simulation.running and "finished" in repr(simulation)
 
 
-def test_an_alternative_and_a_file_are_taken_too(tmp_path: Path) -> None:
+def test_alternative_or_file_is_accepted(tmp_path: Path) -> None:
     scenario = fp.load({**DOCUMENT, "flows": [{}], "compare": ["bbr1", "cubic"]})
     assert fp.Simulation(scenario.alternatives[1]).flows[0].controller == "cubic"
     file = tmp_path / "one.toml"
@@ -178,7 +178,7 @@ except KeyboardInterrupt:
 """
 
 
-def test_ctrl_c_stops_a_long_step_which_can_go_on() -> None:
+def test_interrupted_step_can_be_continued() -> None:
     with subprocess.Popen(
         [sys.executable, "-c", INTERRUPTED], stdout=subprocess.PIPE, text=True, env=dict(os.environ)
     ) as child:
@@ -199,7 +199,7 @@ def test_a_buffer_given_in_packets_grows(queue: str) -> None:
 
 
 @pytest.mark.parametrize("at_once", [True, False])
-def test_a_buffer_in_bdps_is_that_of_the_path_as_it_becomes(at_once: bool) -> None:
+def test_bdp_buffer_uses_changed_path(at_once: bool) -> None:
     path = {"rate": "10 Mbit/s", "rtt": "20 ms", "buffer": "1 bdp"}
     with fp.Simulation({"path": path, "flows": [{"controller": "fixed:cwnd=1000"}]}) as s:
         if at_once:

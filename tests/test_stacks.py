@@ -75,8 +75,8 @@ def test_an_adapter_says_what_it_is() -> None:
 def test_what_names_no_adapter_is_a_sentence(text: str, reason: str) -> None:
     with pytest.raises(fp.ScenarioError, match=reason):
         stacks.of_text(text)
-    code, said = command("compare", "bbr3", *ON_PATH, "--stack", text)
-    assert code == 2 and reason in said, said
+    code, message = command("compare", "bbr3", *ON_PATH, "--stack", text)
+    assert code == 2 and reason in message, message
 
 
 @pytest.mark.parametrize(
@@ -117,8 +117,8 @@ def test_a_scenario_starts_no_adapter_by_itself(tmp_path: Path) -> None:
         f'[stacks]\ntoy = "{adapter()}"\n',
         encoding="utf-8",
     )
-    code, said = command("run", str(scenario), "--world", "sim")
-    assert code == 2 and "stacks" in said, said
+    code, message = command("run", str(scenario), "--world", "sim")
+    assert code == 2 and "stacks" in message, message
 
 
 def test_the_helper_in_python_speaks_the_protocol() -> None:
@@ -165,7 +165,7 @@ def test_a_stack_behind_an_adapter_runs_like_one_that_is_linked_in() -> None:
     assert "toy:reno" in {one["name"] for one in api.controllers()}
     run = found.runs[0]
     assert "toy 1.0" in json.dumps(run.summary) and "no pacing" in json.dumps(run.summary)
-    assert any(one.startswith("toy does not tell min_rtt") for one in run.not_honoured)
+    assert any(one.startswith("toy does not tell min_rtt") for one in run.unsupported)
 
 
 @needs_program
@@ -315,22 +315,22 @@ def test_a_check_finds_that_packets_repeat_however_the_stack_is_asked() -> None:
 
 @needs_program
 def test_a_check_names_the_first_packet_that_differs() -> None:
-    code, said = command(
+    code, message = command(
         "stacks", "check", adapter("random"), "--controller", "fixed", "--duration", "2 s", "--json"
     )
-    assert code == 1, said
-    again = json.loads(said)[1]
+    assert code == 1, message
+    again = json.loads(message)[1]
     assert not again["same"]
     assert "bytes of the client at" in again["differs"] and again["differs"].startswith("packet ")
 
 
 @needs_program
 def test_stacks_are_listed() -> None:
-    code, said = command("stacks", "--stack", f"toy={adapter()}", "--json")
-    assert code == 0, said
-    assert [one["name"] for one in json.loads(said)] == ["noq", "quinn", "toy"]
-    code, said = command("stacks", "--stack", f"toy={adapter()}")
-    assert code == 0 and "toy:reno, toy:fixed" in said and "no pacing" in said, said
+    code, message = command("stacks", "--stack", f"toy={adapter()}", "--json")
+    assert code == 0, message
+    assert [one["name"] for one in json.loads(message)] == ["noq", "quinn", "toy"]
+    code, message = command("stacks", "--stack", f"toy={adapter()}")
+    assert code == 0 and "toy:reno, toy:fixed" in message and "no pacing" in message, message
 
 
 @needs_program

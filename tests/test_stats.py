@@ -29,15 +29,15 @@ def test_quantiles_are_those_of_the_table(degrees: int, expected: float) -> None
     assert t_quantile(degrees) == pytest.approx(expected, abs=5e-4)
 
 
-def test_quantile_of_one_degree_is_that_of_cauchy() -> None:
+def test_one_degree_quantile_is_cauchy() -> None:
     assert t_quantile(1) == pytest.approx(math.tan(math.pi * 0.475), rel=1e-10)
 
 
-def test_quantile_of_many_degrees_nears_the_normal_one() -> None:
+def test_many_degree_quantile_is_normal() -> None:
     assert t_quantile(1_000_000) == pytest.approx(1.959966, abs=1e-5)
 
 
-def test_quantile_of_two_degrees_has_a_closed_form() -> None:
+def test_two_degree_quantile_is_closed_form() -> None:
     # P(|T| <= t) = t / sqrt(2 + t^2).
     assert t_quantile(2) == pytest.approx(0.95 * math.sqrt(2 / (1 - 0.95**2)), rel=1e-10)
 
@@ -59,7 +59,7 @@ def test_one_seed_gives_no_interval() -> None:
     assert (found.mean, found.low, found.high, found.half_width) == (7.0, None, None, None)
 
 
-def test_equal_values_give_an_interval_of_no_width() -> None:
+def test_equal_values_have_zero_width_interval() -> None:
     found = estimate([2.5, 2.5, 2.5])
     assert (found.low, found.high) == (2.5, 2.5)
 
@@ -82,7 +82,7 @@ def test_more_degrees_never_widen(degrees: int) -> None:
     assert t_quantile(degrees) >= t_quantile(degrees + 1)
 
 
-def test_the_interval_of_a_share_is_wilsons() -> None:
+def test_share_interval_is_wilsons() -> None:
     # Brown, Cai and DasGupta, Statistical Science 16 (2001), and the limits.
     assert share_interval(5, 10) == pytest.approx((0.2366, 0.7634), abs=1e-4)
     assert share_interval(0, 10) == pytest.approx((0.0, 0.2775), abs=1e-4)
@@ -103,7 +103,7 @@ def test_ratios_average_by_their_logarithms() -> None:
     assert geometric([3.0]).low is None
 
 
-def test_a_ratio_of_samples_of_unlike_size_has_welchs_interval() -> None:
+def test_unequal_sample_ratio_has_welch_interval() -> None:
     # By hand: logarithms to base 10 of 10, 100, 1000 and of 1, 10, 1: means 2 and 1/3, variances 1 and 1/3.
     found = ratio([10.0, 100.0, 1000.0], [1.0, 10.0, 1.0])
     spread = 1 / 3 + 1 / 9
@@ -118,7 +118,7 @@ def test_a_ratio_of_samples_of_unlike_size_has_welchs_interval() -> None:
     assert equal.low == pytest.approx(2.0) and equal.high == pytest.approx(2.0)
 
 
-def test_the_interval_of_a_median_is_that_of_the_sign_test() -> None:
+def test_median_interval_uses_sign_test() -> None:
     # Published tables: the least and the most of six, and the sixth and fifteenth of twenty.
     assert (median([6.0, 1, 5, 2, 4, 3]).low, median([6.0, 1, 5, 2, 4, 3]).high) == (1, 6)
     twenty = median([float(value) for value in range(1, 21)])
@@ -126,7 +126,7 @@ def test_the_interval_of_a_median_is_that_of_the_sign_test() -> None:
     assert median([1.0, 2, 3, 4, 1e9]).mean == 3 and median([1.0, 2, 3, 4, 1e9]).low is None
 
 
-def test_a_share_of_runs_has_wilsons_interval() -> None:
+def test_share_of_runs_has_wilson_interval() -> None:
     found = share([True] * 5 + [False] * 5)
     assert (found.mean, found.count) == (0.5, 10)
     assert (found.low, found.high) == pytest.approx((0.2366, 0.7634), abs=1e-4)
@@ -160,7 +160,7 @@ def test_two_modes_are_told_from_one(values: list[float], lower: int | None) -> 
 
 
 @pytest.mark.parametrize(("count", "most"), [(5, 0.06), (6, 0.03), (10, 0.02), (20, 0.002)])
-def test_one_normal_distribution_seldom_passes_for_two_modes(count: int, most: float) -> None:
+def test_one_normal_distribution_is_rarely_bimodal(count: int, most: float) -> None:
     source = random.Random(count)
     found = [modes([source.gauss(0, 1) for _ in range(count)]) is not None for _ in range(4_000)]
     assert sum(found) / len(found) <= most

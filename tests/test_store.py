@@ -29,7 +29,7 @@ from sweeping import Scripted, damage, flipped_bits, job, names, tasks
 # Addresses.
 
 
-def test_an_address_is_of_what_decides_a_run_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_key_covers_only_relevant_input(monkeypatch: pytest.MonkeyPatch) -> None:
     one = Task("sim", job())
     assert one.key == Task("sim", job(name="another name"), alone=True).key
     # An address is kept once it was asked for, so each is asked for in its own circumstances.
@@ -47,7 +47,7 @@ def test_an_address_is_of_what_decides_a_run_and_nothing_else(monkeypatch: pytes
     assert len(keys) == 6
 
 
-def test_the_builds_of_the_worlds_are_known() -> None:
+def test_world_builds_are_known() -> None:
     builds = {_native.build(world) for world in ("sim", "kernel")}
     assert len(builds) == 2
     assert all(len(build) == 32 for build in builds)
@@ -70,7 +70,7 @@ def test_a_kept_run_comes_back_whole(tmp_path: Path) -> None:
     assert outcome.of([task, Task("sim", job(9))]) == [outcome.stored[task.key]]
 
 
-def test_every_run_of_a_folder_can_be_listed(tmp_path: Path) -> None:
+def test_every_stored_run_can_be_listed(tmp_path: Path) -> None:
     carry_out(tasks(3), Store(tmp_path), Scripted(doubts=1), attempts=2)
     damage(tmp_path / "runs" / "1.pack", -1)
     records = list(Store(tmp_path).records())
@@ -111,23 +111,23 @@ HARMS: dict[str, tuple[Callable[[bytes, int, int], bytes], list[int], str]] = {
 
 
 @pytest.mark.parametrize("harm", HARMS)
-def test_damage_is_told_and_costs_only_the_runs_that_it_touches(harm: str, tmp_path: Path) -> None:
+def test_damage_costs_only_affected_runs(harm: str, tmp_path: Path) -> None:
     asked = tasks(3)
     outcome = carry_out(asked, Store(tmp_path), Scripted())
     path = tmp_path / "runs" / "1.pack"
     begins = [outcome.stored[task.key].place.at for task in asked]
-    how, lost, said = HARMS[harm]
+    how, lost, message = HARMS[harm]
     harmed = how(path.read_bytes(), *begins[1:])
     path.write_bytes(harmed)
     # Who only looks is told, too, and changes nothing.
     looking = Store(tmp_path)
     assert [task.job.seed for task in asked if looking.find(task) is None] == lost
-    assert len(looking.damaged) == 1 and said in looking.damaged[0]
+    assert len(looking.damaged) == 1 and message in looking.damaged[0]
     assert path.read_bytes() == harmed
     again, store = Scripted(), Store(tmp_path)
     repeated = carry_out(asked, store, again)
     assert [task.job.seed for task in again.given] == lost
-    assert len(store.damaged) == 1 and said in store.damaged[0]
+    assert len(store.damaged) == 1 and message in store.damaged[0]
     for task in asked:
         assert repeated.stored[task.key].run() == sim.WORLD.run(task.job, Stop())
     # That was the end of it. What was not a run of ours is kept.
@@ -135,7 +135,7 @@ def test_damage_is_told_and_costs_only_the_runs_that_it_touches(harm: str, tmp_p
     carry_out(asked, third, last)
     assert (last.given, third.damaged) == ([], [])
     asides = list((tmp_path / "runs").glob("*.damaged"))
-    assert [one.read_bytes() for one in asides] == ([harmed] if said == "is damaged" else [])
+    assert [one.read_bytes() for one in asides] == ([harmed] if message == "is damaged" else [])
 
 
 def test_a_flipped_bit_costs_one_run(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_a_flipped_bit_costs_one_run(tmp_path: Path) -> None:
         assert len(store.damaged) == 1 and "is damaged" in store.damaged[0]
 
 
-def test_two_places_that_are_damaged_are_told_in_one_sentence(tmp_path: Path) -> None:
+def test_two_damages_share_one_note(tmp_path: Path) -> None:
     asked = tasks(5)
     outcome = carry_out(asked, Store(tmp_path), Scripted())
     for number in (1, 3):
@@ -164,7 +164,7 @@ def test_two_places_that_are_damaged_are_told_in_one_sentence(tmp_path: Path) ->
     assert note.endswith("kept as 1.pack.damaged")
 
 
-def test_a_file_that_is_damaged_again_is_kept_under_another_name(tmp_path: Path) -> None:
+def test_repeatedly_damaged_file_gets_new_name(tmp_path: Path) -> None:
     carry_out(tasks(3), Store(tmp_path), Scripted())
     for aside in ("1.pack.damaged", "1.pack.damaged-2"):
         damage(tmp_path / "runs" / "1.pack", 0)
@@ -175,7 +175,7 @@ def test_a_file_that_is_damaged_again_is_kept_under_another_name(tmp_path: Path)
         assert (tmp_path / "runs" / aside).exists()
 
 
-def test_a_damaged_repetition_falls_back_to_the_attempt_before(tmp_path: Path) -> None:
+def test_damaged_repetition_falls_back_to_previous(tmp_path: Path) -> None:
     carry_out(tasks(1), Store(tmp_path), Scripted(doubts=9), attempts=2)
     damage(tmp_path / "runs" / "1.pack", -1)
     store, again = Store(tmp_path), Scripted(doubts=9)
@@ -185,9 +185,7 @@ def test_a_damaged_repetition_falls_back_to_the_attempt_before(tmp_path: Path) -
     assert kept.attempts == 2
 
 
-def test_what_is_damaged_stays_if_it_cannot_be_set_aside(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_damaged_file_stays_if_immovable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = tasks(3)
     outcome = carry_out(asked, Store(tmp_path), Scripted())
     path = outcome.stored[asked[0].key].place.path
@@ -206,7 +204,7 @@ def test_what_is_damaged_stays_if_it_cannot_be_set_aside(
     assert len(store.damaged) == 1
 
 
-def test_a_folder_in_place_of_a_file_is_told_and_left(tmp_path: Path) -> None:
+def test_directory_named_like_pack_is_reported(tmp_path: Path) -> None:
     (tmp_path / "runs" / "3.pack").mkdir(parents=True)
     os.mkfifo(tmp_path / "runs" / "4.pack")
     store = Store(tmp_path)
@@ -219,7 +217,7 @@ def test_a_folder_in_place_of_a_file_is_told_and_left(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1, 5000, 70_000, 3_000_000])
-def test_a_record_gives_back_what_was_put_in(size: int) -> None:
+def test_record_survives_a_round_trip(size: int) -> None:
     key, summary = "ab" * 32, {"provenance": {}, "flows": ["é"]}
     flows, links = random.Random(size).randbytes(size), pack.MARK * (size // 8)
     data = pack.encode(key, {"seed": 3}, summary, flows, links)
@@ -293,15 +291,15 @@ STRANGE = {
     "provenance null": body_of({"provenance": None}),
     "untrustworthy a number": body_of({"provenance": {"untrustworthy": 5}}),
     "untrustworthy numbers": body_of({"provenance": {"untrustworthy": [5]}}),
-    "not honoured, a number": body_of({"provenance": {"not_honoured": 5}}),
-    "not honoured, numbers": body_of({"provenance": {"not_honoured": [5]}}),
+    "not honoured, a number": body_of({"provenance": {"unsupported": 5}}),
+    "not honoured, numbers": body_of({"provenance": {"unsupported": [5]}}),
     "summary deep": body_of({}, lengths=[100_000, 0, 0], packed=b"[" * 100_000),
 }
 
 
 @pytest.mark.parametrize("junk", [b"", b"junk"], ids=["alone", "junk"])
 @pytest.mark.parametrize("strange", STRANGE)
-def test_a_strange_body_with_right_checksums_costs_one_run(strange: str, junk: bytes, tmp_path: Path) -> None:
+def test_invalid_body_costs_one_run(strange: str, junk: bytes, tmp_path: Path) -> None:
     asked = tasks(3)
     carry_out([asked[0], asked[2]], Store(tmp_path), Scripted())
     path = tmp_path / "runs" / "1.pack"
@@ -316,7 +314,7 @@ def test_a_strange_body_with_right_checksums_costs_one_run(strange: str, junk: b
     assert (last.given, third.damaged) == ([], [])
 
 
-def test_a_few_bytes_are_not_inflated_to_many() -> None:
+def test_decompression_bomb_is_refused() -> None:
     bomb = zlib.compress(bytes(200_000_000), 9)
     for lengths in ([18, 0, 0], [18, 0, 200_000_000 - 18]):
         data = crafted("ab" * 32, body_of({"provenance": {}}, deflated=True, lengths=lengths, packed=bomb))
@@ -328,9 +326,7 @@ def test_a_few_bytes_are_not_inflated_to_many() -> None:
 
 
 @pytest.mark.parametrize("claimed", [10**12 - 56, 1 << 28], ids=["all", "the largest"])
-def test_a_sparse_file_is_not_read_into_memory(
-    claimed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sparse_file_is_not_loaded(claimed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pack, "LARGEST", 1 << 28)
     (asked,) = tasks(1)
     (tmp_path / "runs").mkdir()
@@ -346,7 +342,7 @@ def test_a_sparse_file_is_not_read_into_memory(
     assert (len(again.given), len(store.damaged)) == (1, 1)
 
 
-def test_many_heads_that_claim_the_same_bytes_are_not_all_checked(tmp_path: Path) -> None:
+def test_overlapping_heads_are_not_all_checked(tmp_path: Path) -> None:
     count, path = 3_000, tmp_path / "1.pack"
     size = count * 56 + 2_000_000
     heads = []
@@ -372,9 +368,7 @@ def test_many_heads_that_claim_the_same_bytes_are_not_all_checked(tmp_path: Path
     assert scanned.lost
 
 
-def test_a_run_that_is_too_large_to_be_found_again_is_not_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_oversized_run_is_not_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pack, "LARGEST", 500)
     with pytest.raises(OutputError, match=r"at most .* can be kept"):
         carry_out(tasks(1), Store(tmp_path), Scripted())
@@ -401,7 +395,7 @@ def test_any_flipped_bit_is_noticed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("harm", ["removed", "damaged", "pipe"])
-def test_a_run_that_is_lost_after_it_was_found_is_a_sentence(harm: str, tmp_path: Path) -> None:
+def test_run_lost_after_lookup_is_error(harm: str, tmp_path: Path) -> None:
     _, kept = tiny_run(tmp_path)
     kept.place.path.unlink()
     if harm == "damaged":
@@ -413,7 +407,7 @@ def test_a_run_that_is_lost_after_it_was_found_is_a_sentence(harm: str, tmp_path
 
 
 @pytest.mark.parametrize("name", ["lock", "log.jsonl", "runs/1.pack", "runs"])
-def test_a_link_in_the_folder_is_not_followed(name: str, tmp_path: Path) -> None:
+def test_symlink_in_store_is_not_followed(name: str, tmp_path: Path) -> None:
     victim, folder = tmp_path / "victim", tmp_path / "sweep"
     if name == "runs":
         # It leads to runs of another folder.
@@ -429,7 +423,7 @@ def test_a_link_in_the_folder_is_not_followed(name: str, tmp_path: Path) -> None
     assert before == (sorted(victim.rglob("*")) if name == "runs" else victim.read_text())
 
 
-def test_nothing_is_removed_behind_a_linked_folder(tmp_path: Path) -> None:
+def test_symlinked_store_is_not_cleaned(tmp_path: Path) -> None:
     victim, folder = tmp_path / "victim", tmp_path / "sweep"
     parts = [victim / ".fullpipe-0123456789abcdef.part", victim / "ab" / ".fullpipe-0123456789abcdef.part"]
     parts[1].parent.mkdir(parents=True)
@@ -443,7 +437,7 @@ def test_nothing_is_removed_behind_a_linked_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("digits", [10, 250])
-def test_a_file_whose_number_is_not_ours_is_ignored(digits: int, tmp_path: Path) -> None:
+def test_foreign_file_number_is_ignored(digits: int, tmp_path: Path) -> None:
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / f"{'9' * digits}.pack").write_text("somebody's")
     store = Store(tmp_path)
@@ -453,7 +447,7 @@ def test_a_file_whose_number_is_not_ours_is_ignored(digits: int, tmp_path: Path)
     assert carry_out(tasks(1), Store(tmp_path), Scripted()).found == 1
 
 
-def test_after_the_largest_number_nothing_is_kept_that_would_not_be_found(tmp_path: Path) -> None:
+def test_largest_file_number_refuses_more_runs(tmp_path: Path) -> None:
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "999999999.pack").write_bytes(pack.encode("ab" * 32, {}, {}, b"", b""))
     with pytest.raises(OutputError, match=r"999999999\.pack: there is no larger number.*move that file away"):

@@ -57,10 +57,10 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[run.Result
 @pytest.mark.parametrize("claim", CLAIMS, ids=IDS)
 def test_every_claim_runs_and_is_written(claim: Built, tiny: dict[str, tuple[run.Result, Path]]) -> None:
     result, folder = tiny[claim.id]
-    said = json.loads((folder / "results" / f"{claim.name}.json").read_text())
-    assert said["id"] == claim.id and said["question"] and said["prediction"]
+    message = json.loads((folder / "results" / f"{claim.name}.json").read_text())
+    assert message["id"] == claim.id and message["question"] and message["prediction"]
     if result.plan.waiting is not None:
-        assert claim.claim.needs is not None and claim.claim.needs in said["findings"][0]["reason"]
+        assert claim.claim.needs is not None and claim.claim.needs in message["findings"][0]["reason"]
         return
     assert not result.notes
     data = pl.read_parquet(folder / "data" / f"{claim.name}.parquet")
@@ -76,7 +76,7 @@ def test_every_claim_runs_and_is_written(claim: Built, tiny: dict[str, tuple[run
     assert "<link" not in page and 'src="http' not in page
 
 
-def test_the_source_of_synthetic_flows_is_named(tiny: dict[str, tuple[run.Result, Path]]) -> None:
+def test_synthetic_flow_source_is_named(tiny: dict[str, tuple[run.Result, Path]]) -> None:
     (note,) = write.verdicts(tiny["ccwg25.short"][1])["ccwg25.short"]["notes"]
     assert "synthetic" in note
 
@@ -96,9 +96,7 @@ def test_no_claim_is_reproduced_by_nothing(claim: Built, tiny: dict[str, tuple[r
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=IDS)
-def test_every_share_can_be_met_by_the_runs_of_its_form(
-    claim: Built, tiny: dict[str, tuple[run.Result, Path]]
-) -> None:
+def test_every_share_is_attainable_as_planned(claim: Built, tiny: dict[str, tuple[run.Result, Path]]) -> None:
     runs = tiny[claim.id][0].data.runs
     known = {"world", "seed", *claim.claim.grid.factors}
     measures = {name: 1.0 for name in runs.columns if name not in known}
@@ -133,9 +131,7 @@ class Late:
             yield Done(task, ran, 0.1)
 
 
-def test_a_kernel_run_that_is_never_trusted_is_tried_as_often_as_asked_and_left_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_untrusted_kernel_run_retries_then_excluded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "check_ready", lambda _tasks: None)
     built = catalogue.built("queue16.fig4")
     assert built is not None
@@ -189,7 +185,7 @@ def test_the_verdict_follows_from_the_checks(checks: list[Check], verdict: Verdi
     assert Finding("sim", checks, missing="1 of 2", awaits="bbr3").verdict is Verdict.INCOMPLETE
 
 
-def test_where_the_paper_gives_results_our_expectations_do_not_decide() -> None:
+def test_paper_results_outweigh_own_expectations() -> None:
     missed = Finding("sim", [shape(MET), *own(shape(MISSED))])
     assert missed.verdict is Verdict.REPRODUCED
     assert missed.reason == (
@@ -199,7 +195,7 @@ def test_where_the_paper_gives_results_our_expectations_do_not_decide() -> None:
     assert Finding("sim", [shape(MISSED), *own(shape(MET))]).verdict is Verdict.NOT
 
 
-def test_a_reason_names_what_decided_and_only_counts_what_has_too_few_runs() -> None:
+def test_reason_names_deciding_checks_counts_undecided() -> None:
     assert Finding("sim", [numeral(MISSED), shape(MISSED), shape(OPEN)]).reason == (
         "x: 1.5 ± 0.025 (expected at least 2)."
     )
@@ -214,7 +210,7 @@ def test_a_reason_names_what_decided_and_only_counts_what_has_too_few_runs() -> 
     )
 
 
-def test_what_was_not_run_is_not_judged(tmp_path: Path) -> None:
+def test_partial_run_is_incomplete(tmp_path: Path) -> None:
     built = catalogue.built("queue16.fig8")
     assert built is not None
     plan, store = run.Plan(built, Size.TINY, ("sim",), 1, 1), Store(tmp_path)
@@ -227,28 +223,28 @@ def test_what_was_not_run_is_not_judged(tmp_path: Path) -> None:
 @pytest.mark.parametrize("values", [[], float("nan"), [1.0, float("nan")]])
 def test_nothing_measured_meets_nothing(values: Any) -> None:
     found = within("x", values, paper="", least=-1e9)
-    assert not found.met and found.said == "no value"
+    assert not found.met and found.message == "no value"
 
 
-def test_an_ordering_is_seen_seed_by_seed() -> None:
+def test_ordering_is_compared_per_seed() -> None:
     assert more("x", [2.0, 4.0, 6.0], [1.0, 2.0, 3.0], paper="", least=1.5).met
     assert more("x", [1.0, 2.0, 3.0], [2.0, 4.0, 6.0], paper="").outcome is Outcome.MISSED
     assert more("x", [], [1.0], paper="").why == "no value"
     infinite = more("x", [1.0, 2.0, 3.0], [0.0, 0.0, 0.0], paper="", least=10)
-    assert infinite.met and infinite.said == "∞ times, the same for every seed"
+    assert infinite.met and infinite.message == "∞ times, the same for every seed"
     none = more("x", [0.0, 0.0, 0.0], [1.0, 2.0, 3.0], paper="", least=1e-5)
-    assert none.outcome is Outcome.MISSED and none.said == "0 times, the same for every seed"
+    assert none.outcome is Outcome.MISSED and none.message == "0 times, the same for every seed"
 
 
 def test_the_interval_is_beside_the_mean() -> None:
     found = within("x", [9.0, 10.0, 11.0], paper="10", least=9, most=11, unit="ms")
-    assert found.said == "10 ± 2.5 ms" and found.criterion == "9 to 11 ms"
+    assert found.message == "10 ± 2.5 ms" and found.criterion == "9 to 11 ms"
     assert (found.outcome, found.why) == (Outcome.UNDECIDED, "the interval spans the limit")
     assert within("x", [9.0, 10.0, 11.0], paper="10", least=7, most=13, unit="ms").met
 
 
 @pytest.mark.parametrize(
-    ("value", "limits", "said"),
+    ("value", "limits", "message"),
     [
         (0.8998, {"least": 0.9}, "0.8998 of x"),
         (0.899999, {"least": 0.9}, "0.899999 of x"),
@@ -257,16 +253,14 @@ def test_the_interval_is_beside_the_mean() -> None:
         (0.8, {"least": 0.9}, "0.8 of x"),
     ],
 )
-def test_what_misses_a_limit_by_little_does_not_print_like_it(
-    value: float, limits: dict[str, float], said: str
-) -> None:
-    assert within("x", value, paper="", unit="of x", over=Over.NOTHING, **limits).said == said
+def test_near_miss_prints_unlike_its_limit(value: float, limits: dict[str, float], message: str) -> None:
+    assert within("x", value, paper="", unit="of x", over=Over.NOTHING, **limits).message == message
 
 
-def test_just_as_large_is_missed_and_said() -> None:
+def test_equal_values_miss_strict_ordering() -> None:
     equal = more("x", [2.0, 3.0, 4.0], [2.0, 3.0, 4.0], paper="")
-    assert (equal.said, equal.outcome) == ("1 times, the same for every seed", Outcome.MISSED)
-    assert equal.told("repetition") == "1 times, the same for every repetition"
+    assert (equal.message, equal.outcome) == ("1 times, the same for every seed", Outcome.MISSED)
+    assert equal.reported("repetition") == "1 times, the same for every repetition"
 
 
 def test_short_forms_replace_factors() -> None:
@@ -278,7 +272,7 @@ def test_short_forms_replace_factors() -> None:
     assert [cell.document["sum"] for cell in grid.cells(Size.FULL, "kernel")] == [6, 7]
 
 
-def test_a_grid_leaves_out_combinations_that_are_no_scenarios() -> None:
+def test_grid_skips_invalid_combinations() -> None:
     grid = Grid(
         {"a": (1, 2), "b": (3, 4)},
         lambda a, b: {"sum": a + b},
@@ -289,21 +283,21 @@ def test_a_grid_leaves_out_combinations_that_are_no_scenarios() -> None:
     assert [cell.document["sum"] for cell in grid.cells(Size.QUICK)] == [5, 6]
 
 
-def test_claims_are_found_and_ordered_as_listed() -> None:
+def test_claims_keep_their_listed_order() -> None:
     order = [one.id for one in catalogue.listed()]
     assert [one for one in order if one in IDS] == [one for one in IDS if one in order]
     assert {one.id for one in catalogue.everything()} >= {*order, *IDS}
 
 
-def test_a_second_run_does_nothing_and_runs_of_another_world_are_taken_up(tmp_path: Path) -> None:
+def test_second_run_reuses_stored_runs(tmp_path: Path) -> None:
     built = catalogue.built("queue16.fig8")
     assert built is not None
     store = Store(tmp_path)
     first = run.carry_out([run.Plan(built, Size.TINY, ("sim",), 1, 1)], store)
-    said: list[str] = []
+    message: list[str] = []
     again = run.Plan(built, Size.TINY, ("kernel",), 1, 1)
-    outcome = run.carry_out([run.Plan(built, Size.TINY, ("sim",), 1, 1)], store, say=said.append)
-    assert first.found == 0 and outcome.found == 4 and said[0].startswith("0 runs to do")
+    outcome = run.carry_out([run.Plan(built, Size.TINY, ("sim",), 1, 1)], store, say=message.append)
+    assert first.found == 0 and outcome.found == 4 and message[0].startswith("0 runs to do")
     # Asked for the kernel only, the simulator's runs are there still.
     result = run.examine(again, store, run.sweep.Outcome({}, 0))
     assert result.data.worlds == ["sim"] and result.data.runs.height == 4
@@ -312,12 +306,12 @@ def test_a_second_run_does_nothing_and_runs_of_another_world_are_taken_up(tmp_pa
 @pytest.mark.parametrize(
     "claim", [one for one in CLAIMS if "kernel" in one.claim.worlds], ids=lambda one: one.id
 )
-def test_no_estimate_is_shorter_than_the_longest_run(claim: Built) -> None:
+def test_estimate_covers_longest_run(claim: Built) -> None:
     tasks = run.Plan(claim, Size.FULL, ("kernel",), 1, 3).tasks
     assert run.expected_s(tasks) >= max(task.job.alternative.duration_s for task in tasks)
 
 
-def test_a_claim_that_is_only_listed_cannot_be_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unbuilt_claim_cannot_run(monkeypatch: pytest.MonkeyPatch) -> None:
     listed = [*catalogue.listed(), Listed("queue16.fig99", ("sim",), "T")]
     monkeypatch.setattr(catalogue, "listed", lambda: listed)
     with pytest.raises(ScenarioError, match=r"queue16\.fig99.*not built yet"):
@@ -337,9 +331,7 @@ def test_a_claim_that_is_only_listed_cannot_be_run(monkeypatch: pytest.MonkeyPat
         ({"video": {"rate": "12 Mbit/s", "chunk": "1 s", "buffer": "30 s"}}, 91_000),
     ],
 )
-def test_what_an_application_sends_is_no_more_work_than_that(
-    application: dict[str, Any], packets: float
-) -> None:
+def test_application_traffic_bounds_cost(application: dict[str, Any], packets: float) -> None:
     document = {
         "duration": "60 s",
         "path": {"rate": "1 Gbit/s", "rtt": "10 ms"},
@@ -349,7 +341,7 @@ def test_what_an_application_sends_is_no_more_work_than_that(
     assert sim.WORLD.cost_s(job, 2) == pytest.approx(sim._RUN_S + packets * sim._PACKET_S, rel=0.01)
 
 
-def test_a_measure_sees_the_factors_of_its_cell(tiny: dict[str, tuple[run.Result, Path]]) -> None:
+def test_measure_receives_factors_of_its_cell(tiny: dict[str, tuple[run.Result, Path]]) -> None:
     runs = tiny["queue16.fig8"][0].data.runs
     assert set(runs["controller"]) == {"bbr1", "cubic"} and set(runs["loss_pct"]) == {0.1, 15.0}
 
@@ -358,17 +350,17 @@ PAPERS = ("queue16", "rebbr", "ccwg25")
 
 
 @pytest.mark.parametrize("claim", [one for one in CLAIMS if one.paper in PAPERS], ids=lambda one: one.id)
-def test_a_figure_says_what_its_bars_and_dashed_lines_are(
-    claim: Built, tiny: dict[str, tuple[run.Result, Path]]
-) -> None:
-    said = json.loads((tiny[claim.id][1] / "results" / f"{claim.name}.json").read_text())["spec"]
-    drawn = json.dumps(said)
-    told = json.dumps(said["title"])
-    bars = [rows for rows in said["datasets"].values() if rows and {"low", "mean", "high"} <= rows[0].keys()]
+def test_figure_explains_bars_and_dashes(claim: Built, tiny: dict[str, tuple[run.Result, Path]]) -> None:
+    message = json.loads((tiny[claim.id][1] / "results" / f"{claim.name}.json").read_text())["spec"]
+    drawn = json.dumps(message)
+    reported = json.dumps(message["title"])
+    bars = [
+        rows for rows in message["datasets"].values() if rows and {"low", "mean", "high"} <= rows[0].keys()
+    ]
     # Bars of no length are not seen.
     if any(row["low"] != row["high"] for rows in bars for row in rows):
-        assert "bars: least to most" in told or "(bars: least to most" in drawn
+        assert "bars: least to most" in reported or "(bars: least to most" in drawn
     if '"strokeDash": [4, 3]' in drawn:
-        assert "dashed" in told
+        assert "dashed" in reported
     # No name is longer than a legend shows.
     assert "cwnd_gain" not in drawn

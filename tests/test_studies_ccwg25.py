@@ -185,14 +185,14 @@ BESIDE: list[tuple[str, str, Measured, float]] = [
 ]
 
 
-def test_every_listed_claim_is_built_and_has_an_ideal() -> None:
+def test_listed_claims_are_built_with_ideal() -> None:
     listed = [one.id for one in catalogue.listed() if one.paper == "ccwg25"]
     assert [one for one in listed if catalogue.built(one) is None] == []
     assert {one.name for one in CLAIMS} == set(IDEAL)
 
 
 @pytest.mark.parametrize("name", IDEAL)
-def test_what_the_slides_say_to_the_letter_is_reproduced(name: str) -> None:
+def test_ideal_slide_results_are_reproduced(name: str) -> None:
     finding = judged(name, rows(name, IDEAL[name]))
     assert judging.mixed(finding, 3) == []
     assert finding.verdict is Verdict.REPRODUCED, finding.reason
@@ -215,12 +215,12 @@ def test_a_judge_does_not_pass(name: str, column: str, where: Measured, value: f
 
 
 @pytest.mark.parametrize(("name", "column", "where", "value"), BESIDE)
-def test_what_is_drawn_beside_is_not_judged(name: str, column: str, where: Measured, value: float) -> None:
+def test_context_plots_are_not_judged(name: str, column: str, where: Measured, value: float) -> None:
     assert altered(name, column, where, value).verdict is Verdict.REPRODUCED
 
 
 @pytest.mark.parametrize("name", IDEAL)
-def test_every_variant_of_bbr3_is_judged_by_itself(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bbr3_variants_are_judged_separately(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     other = "bbr3:pacing_margin_percent=0"
     alone = judged(name, rows(name, IDEAL[name]))
     monkeypatch.setattr(_path, "VARIANTS", (*_path.VARIANTS, other))
@@ -259,7 +259,7 @@ def test_every_scenario_can_be_run(name: str, size: Size) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(IDEAL.keys() - {"short"}))
-def test_the_full_form_has_the_rates_and_buffers_of_the_testbed(name: str) -> None:
+def test_full_form_has_testbed_rates_buffers(name: str) -> None:
     documents = [cell.document for cell in built(name).claim.grid.cells(Size.FULL)]
     assert {one["path"]["rate"] for one in documents} == {"100 Mbit/s", "1000 Mbit/s", "10000 Mbit/s"}
     assert all(one["hosts"]["pacing"] for one in documents)
@@ -267,7 +267,7 @@ def test_the_full_form_has_the_rates_and_buffers_of_the_testbed(name: str) -> No
     assert buffers == {None} or buffers >= {0.8, 1, 2, 8}
 
 
-def test_a_path_that_varies_delays_by_up_to_its_jitter_and_keeps_the_order() -> None:
+def test_varying_path_delay_stays_within_jitter() -> None:
     cells = [
         cell
         for cell in built("jitter").claim.grid.cells(Size.TINY)
@@ -288,7 +288,7 @@ def test_a_path_that_varies_delays_by_up_to_its_jitter_and_keeps_the_order() -> 
     assert spurious["overtaking"] > 0 == spurious["in order"] == spurious["varying path"]
 
 
-def test_short_flows_are_drawn_in_every_buffer_that_is_judged() -> None:
+def test_short_flows_cover_all_judged_buffers() -> None:
     rows = [
         {"world": "sim", "controller": name, "model": model, "buffer_bdp": buffer, "bytes": 1e3 * size}
         for name in ALL
@@ -311,11 +311,11 @@ def met(shape: bool = True, value: float = 1.0) -> Check:
 @pytest.mark.parametrize(
     "checks", [[met(), met(False)], [met(), met(False, 0.0)], [met(True, 0.0), met(False)], []]
 )
-def test_what_stands_beside_neither_refutes_nor_reproduces(checks: list[Check]) -> None:
+def test_awaited_controller_makes_verdict_waiting(checks: list[Check]) -> None:
     assert Finding("sim", checks, awaits=BBR3).verdict is Verdict.WAITING
 
 
-def test_the_reason_says_what_is_awaited_and_what_was_found() -> None:
+def test_reason_names_awaited_and_other_results() -> None:
     assert Finding("sim", [met()], awaits=BBR3, others=("bbr1", "cubic")).reason == (
         "bbr3 was not run yet. The only check of bbr1 and cubic passes."
     )
@@ -326,7 +326,7 @@ def test_the_reason_says_what_is_awaited_and_what_was_found() -> None:
 # What is measured.
 
 
-def test_a_share_that_is_never_fair_waits_until_the_end_and_one_that_is_at_once_not_at_all() -> None:
+def test_never_fair_share_converges_at_end() -> None:
     document = built("latecomer").claim.grid.cells(Size.FULL)[0].document
     factors = {"controller": "x", "rate_mbps": 100, "buffer_bdp": 1, "start": "late", "seconds": 60}
 
@@ -349,7 +349,7 @@ def test_a_share_that_is_never_fair_waits_until_the_end_and_one_that_is_at_once_
     )
 
 
-def test_shares_that_leave_the_band_again_have_not_converged_before() -> None:
+def test_leaving_band_resets_convergence() -> None:
     shares = [(float(second), 0.5) for second in range(30)]
     assert latecomer._converged_s(shares, 35.0) == 0
     shares[20] = (20.0, 0.56)
@@ -358,7 +358,7 @@ def test_shares_that_leave_the_band_again_have_not_converged_before() -> None:
     assert latecomer._converged_s(shares, 35.0) == 35
 
 
-def test_what_is_acknowledged_never_exceeds_the_link_where_goodput_does() -> None:
+def test_acknowledged_rate_never_exceeds_link() -> None:
     document = {
         "duration": "30 s",
         "path": {"rate": "100 Mbit/s", "rtt": "50 ms", "buffer": "8 bdp"},
@@ -389,7 +389,7 @@ def replay(transfers: list[tuple[int, int, int]], **path: str) -> tuple[Trial, p
     return trial, _arrivals.outcomes(trial, 100e6, 0.010)
 
 
-def test_a_flow_alone_with_a_window_that_is_large_enough_is_not_slowed_down() -> None:
+def test_lone_flow_is_not_slowed_down() -> None:
     # Up to what the receiver's first window holds, 64 KB.
     _, found = replay([(0, 0, 1), (1, 0, 14_480), (2, 0, 60_000), (3, 0, 3_000), (3, 400, 50_000)])
     assert found["bytes"].to_list() == [1, 14_480, 60_000, 53_000]
@@ -397,7 +397,7 @@ def test_a_flow_alone_with_a_window_that_is_large_enough_is_not_slowed_down() ->
     assert found["srpt"].to_list() == pytest.approx([1.0] * 4, rel=1e-9)
 
 
-def test_what_a_longer_path_costs_is_in_the_slowdown() -> None:
+def test_slowdown_includes_longer_path_cost() -> None:
     _, found = replay([(0, 0, 1), (1, 0, 500_000)], rtt="30 ms")
     assert found["slowdown"][0] == pytest.approx(3, rel=0.02)
     assert found["srpt"].to_list() == pytest.approx([1.0, 1.0], rel=1e-9)
@@ -417,7 +417,7 @@ def test_flows_of_similar_size_are_averaged() -> None:
     assert found["flows"].to_list() == [2, 1, 1]
 
 
-def test_a_capture_s_flows_stand_in_for_those_made_up(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_captured_flows_replace_synthetic_ones(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     listed = pl.DataFrame([(0, 0, 0, 500), (1, 2_000_000, 0, 700)], schema=flow_list.SCHEMA, orient="row")
     flow_list.write(listed, tmp_path / "flows.parquet")
     monkeypatch.setenv(_arrivals.VARIABLE, str(tmp_path / "flows.parquet"))
@@ -431,7 +431,7 @@ def test_a_capture_s_flows_stand_in_for_those_made_up(tmp_path: Any, monkeypatch
     ]
 
 
-def test_the_result_names_the_capture_s_flows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_result_names_its_captured_flows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # A hundredth of the arrivals a second: the tiny form's three seconds have all of them.
     rows = [(flow, 3_000_000 * flow, 0, 20_000) for flow in range(10)]
     flow_list.write(pl.DataFrame(rows, schema=flow_list.SCHEMA, orient="row"), tmp_path / "mawi.parquet")

@@ -21,7 +21,7 @@ from fullpipe_studies.run import cost, cost_file
 from test_studies_document import imported
 
 
-def test_the_command_lists_runs_and_writes_the_table(in_empty_folder: Path) -> None:
+def test_command_lists_runs_and_writes_table(in_empty_folder: Path) -> None:
     listed = command("study", "list", "--json")
     rows = {row["id"]: row for row in json.loads(listed.stdout)}
     assert rows["queue16.fig4"]["worlds"]["kernel"]["expected_s"] > 0.2
@@ -71,18 +71,18 @@ def test_the_command_lists_runs_and_writes_the_table(in_empty_folder: Path) -> N
     assert evidence.read(file)[0]["seeds"] == 1
 
 
-def test_verdicts_follow_from_values_whatever_was_written(two: Path, in_empty_folder: Path) -> None:
+def test_verdicts_are_recomputed_from_values(two: Path, in_empty_folder: Path) -> None:
     other = shutil.copytree(two, in_empty_folder / "other")
     for file in ("claims.json", "results/fig4.json"):
         text = (other / file).read_text()
         (other / file).write_text(text.replace('"verdict": "inconclusive"', '"verdict": "reproduced"', 1))
-    said = command("study", "claims", "--out", str(other)).stdout
-    assert said.count("| inconclusive (quick, 1 of 3 seeds) |") == 2
+    data = command("study", "claims", "--out", str(other)).stdout
+    assert data.count("| inconclusive (quick, 1 of 3 seeds) |") == 2
     report = write.paper(catalogue.study("queue16"), other).read_text()
     assert report == (two / "report.html").read_text()
 
 
-def test_results_that_are_no_regular_file_are_left_out(in_empty_folder: Path) -> None:
+def test_non_regular_result_files_are_skipped(in_empty_folder: Path) -> None:
     for number, make in enumerate((os.mkfifo, lambda path: path.symlink_to("/dev/zero"))):
         folder = in_empty_folder / str(number)
         folder.mkdir()
@@ -144,27 +144,27 @@ def changed(**parts: Any) -> Callable[[Path], object]:
         ("figures/fig4.svg", lambda path: path.write_text("<svg cut o"), "not a complete SVG"),
     ],
 )
-def test_a_damaged_result_is_told_and_left_out_and_does_not_stop_another_claim(
+def test_damaged_result_is_skipped_and_reported(
     file: str, spoil: Callable[[Path], object], wrong: str, two: Path, tmp_path: Path
 ) -> None:
     folder = shutil.copytree(two, tmp_path / "two")
     spoil(folder / file)
-    said: list[str] = []
+    data: list[str] = []
     study = catalogue.study("queue16")
-    write.paper(study, folder, said.append)
-    (sentence,) = said
+    write.paper(study, folder, data.append)
+    (sentence,) = data
     assert sentence.startswith(str(folder / file)) and wrong in sentence
     assert f"`fullpipe study run queue16.fig4 --out {folder}`" in sentence
     page = (folder / "report.html").read_text()
     assert 'id="fig5"' in page and 'id="fig4"' not in page
-    assert list(write.verdicts(folder, said.append)) == ["queue16.fig5"]
+    assert list(write.verdicts(folder, data.append)) == ["queue16.fig5"]
     names = {"queue16.fig4", "queue16.fig5"}
-    gallery.pictures(tmp_path / "gallery.md", [(study, folder)], names, said.append)
-    assert said == [sentence, sentence]
+    gallery.pictures(tmp_path / "gallery.md", [(study, folder)], names, data.append)
+    assert data == [sentence, sentence]
     assert [one.name for one in (tmp_path / "gallery").iterdir()] == ["queue16-fig5.png"]
 
 
-def test_the_command_makes_a_damaged_result_anew_and_tells_of_another(two: Path, tmp_path: Path) -> None:
+def test_damaged_result_is_remade_others_reported(two: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(two, tmp_path / "two")
     (folder / "results" / "fig4.json").write_text("{")
     (folder / "results" / "fig5.json").write_text("{")
@@ -180,37 +180,37 @@ def test_the_command_makes_a_damaged_result_anew_and_tells_of_another(two: Path,
     [
         (lambda _: [], "the whole has the wrong type", set()),
         (lambda _: {"paper": "queue16", "claims": {}}, "claims has the wrong type", set()),
-        (lambda said: {"claims": said["claims"]}, "paper is missing", set()),
+        (lambda data: {"claims": data["claims"]}, "paper is missing", set()),
         (
-            lambda said: {**said, "claims": [{**said["claims"][0], "findings": 5}, said["claims"][1]]},
+            lambda data: {**data, "claims": [{**data["claims"][0], "findings": 5}, data["claims"][1]]},
             "claims[0].findings has the wrong type",
             {"queue16.fig5"},
         ),
         (
-            lambda said: {**said, "claims": [{"id": "queue16.fig4"}, said["claims"][1]]},
+            lambda data: {**data, "claims": [{"id": "queue16.fig4"}, data["claims"][1]]},
             "claims[0].name is missing",
             {"queue16.fig5"},
         ),
         (
-            lambda said: {**said, "claims": [None, said["claims"][1]]},
+            lambda data: {**data, "claims": [None, data["claims"][1]]},
             "claims[0] has the wrong type",
             {"queue16.fig5"},
         ),
     ],
 )
-def test_damaged_verdicts_are_told_and_left_out(
+def test_damaged_verdicts_are_skipped_and_reported(
     spoil: Callable[[Any], Any], wrong: str, kept: set[str], two: Path, tmp_path: Path
 ) -> None:
     folder = shutil.copytree(two, tmp_path / "two")
     path = folder / "claims.json"
     path.write_text(json.dumps(spoil(json.loads(path.read_text()))))
-    told: list[str] = []
-    assert set(write.verdicts(folder, told.append)) == kept
-    (sentence,) = told
+    reported: list[str] = []
+    assert set(write.verdicts(folder, reported.append)) == kept
+    (sentence,) = reported
     assert str(path) in sentence and wrong in sentence and "`fullpipe study run " in sentence
 
 
-def test_commands_tell_damaged_verdicts_once_though_the_folder_may_be_that_of_any_paper(
+def test_damaged_verdicts_are_reported_once(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "claims.json").write_text("[]")
@@ -232,7 +232,7 @@ _WITHOUT = "import sys; sys.modules['sklearn'] = None; from fullpipe.__main__ im
         (("imc19.fig4", "queue16.fig4"), 0, "fullpipe: imc19.fig4 is left out: it needs the Python module"),
     ],
 )
-def test_a_claim_whose_module_is_missing_is_left_out(
+def test_claim_with_missing_module_is_skipped(
     claims: tuple[str, ...], code: int, sentence: str, in_empty_folder: Path
 ) -> None:
     done = subprocess.run(
@@ -246,7 +246,7 @@ def test_a_claim_whose_module_is_missing_is_left_out(
     assert ("queue16.fig4" in done.stdout) is (code == 0)
 
 
-def test_a_file_in_place_of_the_folder_is_said_to_be_one(in_empty_folder: Path) -> None:
+def test_file_as_output_directory_is_named(in_empty_folder: Path) -> None:
     Path("f").write_text("")
     done = command("study", "run", "queue16.fig4", "--quick", "--out", "f")
     assert done.returncode == 2
@@ -276,7 +276,7 @@ def test_mistakes_are_a_sentence(in_empty_folder: Path, arguments: list[str], fi
 
 
 @pytest.mark.parametrize("claim", ["queue16.fig4", "pam24.cubic", "imc21.inter"])
-def test_the_stored_cost_is_that_of_the_scenarios(claim: str) -> None:
+def test_stored_cost_matches_scenarios(claim: str) -> None:
     built = catalogue.built(claim)
     assert built is not None
     for size in (Size.FULL, Size.QUICK):
@@ -284,5 +284,5 @@ def test_the_stored_cost_is_that_of_the_scenarios(claim: str) -> None:
 
 
 @pytest.mark.long
-def test_every_stored_cost_is_that_of_the_scenarios() -> None:
+def test_all_stored_costs_match_scenarios() -> None:
     assert cost_file() == costs.FILE.read_text(encoding="utf-8"), "run `make docs`"

@@ -95,7 +95,7 @@ CHECKS = [
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda one: one.what)
-def test_a_check_follows_from_what_is_stored_of_it(check: Check) -> None:
+def test_check_is_recomputed_from_stored_data(check: Check) -> None:
     line = json.loads(json.dumps(stored(check), allow_nan=False))
     (again,) = document.finding(line).checks
     assert replace(again, asked=None) == replace(check, asked=None)
@@ -108,7 +108,7 @@ def test_another_value_gives_another_verdict() -> None:
     assert row(line).word == "not reproduced" and row(line).reason.startswith("speed: 0.11 ± 0.025 (expected")
 
 
-def test_another_rule_is_applied_to_lines_that_are_there() -> None:
+def test_changed_rule_applies_to_stored_lines() -> None:
     assert MET.asked == Asked.read(MET.asked.data()) if MET.asked else False
     strict = Rule(fewest=4)
     assert document.finding(stored(MET)).verdict.value == "reproduced"
@@ -117,7 +117,7 @@ def test_another_rule_is_applied_to_lines_that_are_there() -> None:
     assert one.word == "inconclusive"
 
 
-def test_a_verdict_needs_what_was_not_run() -> None:
+def test_missing_runs_make_verdict_incomplete() -> None:
     assert row(stored(MET, missing="1 of 2 cells")).word == "incomplete"
     assert row(stored(MET, awaits="bbr3", others=["cubic"])).reason == (
         "bbr3 was not run yet. The only check of cubic passes."
@@ -141,12 +141,12 @@ def test_a_document_explains_its_words() -> None:
     assert cells(short)[0] == "reproduced (quick)" and "“quick”" in short and "“quick”" not in written
     assert cells(page(stored(MET, asked=30)))[0] == "reproduced (3 of 30 seeds)"
     assert "* **Not run**: the claim " in written and "**Not built**" not in written
-    said = page(imported("inconclusive", "two modes: 1 in 2 of 3 runs (expected 3; undecided)"))
-    assert "In reasons: “undecided”, the check is neither met nor missed; “two modes”, " in said
+    message = page(imported("inconclusive", "two modes: 1 in 2 of 3 runs (expected 3; undecided)"))
+    assert "In reasons: “undecided”, the check is neither met nor missed; “two modes”, " in message
     assert cells(page())[0] == "not run"
 
 
-def test_a_row_says_how_it_was_made() -> None:
+def test_row_shows_how_it_was_made() -> None:
     made = f"2026-11-22: `fullpipe study run {CLAIM}`"
     assert cells(page(stored(MET)))[2] == made
     older = stored(MET)
@@ -160,13 +160,13 @@ def test_a_row_says_how_it_was_made() -> None:
     assert f"today: {CLAIM}.\n" in text
 
 
-def test_a_row_links_to_the_file_of_its_claim() -> None:
+def test_row_links_to_its_claim_file() -> None:
     links = re.findall(r"^\| \[(\S+)\]\((\S+)\) ", (DOCS / "claims.md").read_text(), re.MULTILINE)
     assert {claim for claim, _ in links} >= {one.id for study in catalogue.papers() for one in study.claims}
     assert all((DOCS / file).is_file() for _, file in links)
 
 
-def test_a_row_of_another_rule_says_so() -> None:
+def test_row_by_earlier_rule_is_marked() -> None:
     text = page(imported("own expectation met", rule=1))
     assert cells(text)[0] == "own expectation met by an earlier rule" and "\n“By an earlier rule”: " in text
     assert "By an earlier rule" not in page(imported("own expectation met"))
@@ -185,7 +185,7 @@ def noted(monkeypatch: pytest.MonkeyPatch, **notes: Any) -> None:
     monkeypatch.setattr(catalogue, "built", lambda name: other if name == CLAIM else known(name))
 
 
-def test_the_last_change_of_each_verdict_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_last_verdict_change_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     change = Change("reproduced", "inconclusive", "The interval\ndecides", "2026-11-22")
     noted(monkeypatch, changes={"sim": change})
     text = page(imported("inconclusive"))
@@ -195,7 +195,7 @@ def test_the_last_change_of_each_verdict_is_told(monkeypatch: pytest.MonkeyPatch
     assert page(imported("inconclusive")).endswith(f"\n* reproduced → inconclusive: `{CLAIM}` sim.\n")
 
 
-def test_what_is_noted_of_changes_is_of_the_verdicts_of_today() -> None:
+def test_noted_changes_match_current_verdicts() -> None:
     shown = document.rows(evidence.read(DOCS.parent.parent / "results" / "claims.jsonl"))
     words = {(one.claim, one.world): one.word for one in shown}
     for study in catalogue.papers():
@@ -204,7 +204,7 @@ def test_what_is_noted_of_changes_is_of_the_verdicts_of_today() -> None:
                 assert words[one.id, world] == change.now, f"{one.id}: correct the notes.toml of its paper"
 
 
-def test_the_cause_of_a_miss_is_below_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_miss_cause_is_below_table(monkeypatch: pytest.MonkeyPatch) -> None:
     noted(monkeypatch)
     assert "Causes of misses" not in page(stored(MISSED))
     noted(monkeypatch, cause="Why")
@@ -216,7 +216,7 @@ def test_the_cause_of_a_miss_is_below_the_table(monkeypatch: pytest.MonkeyPatch)
     assert "Why." not in page()
 
 
-def test_a_long_reason_is_a_list_below_the_table() -> None:
+def test_long_reason_is_listed_below_table() -> None:
     checks = [
         f"{'check ' * 20}{number} | (expected 2{end})" for number, end in enumerate(("", "; undecided", ""))
     ]
@@ -227,7 +227,7 @@ def test_a_long_reason_is_a_list_below_the_table() -> None:
     assert "more](" not in page(imported("not reproduced", "one; two; three"))
 
 
-def test_long_reasons_and_changes_may_be_in_another_document(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_reasons_may_be_separate_document(monkeypatch: pytest.MonkeyPatch) -> None:
     noted(monkeypatch, cause="Why", changes={"sim": Change("reproduced", "not reproduced")})
     parts = [f"{'check ' * 20}{number} (expected 2)" for number in range(3)]
     shown = document.rows([imported("not reproduced", f"{'; '.join(parts)}.")])
@@ -240,13 +240,13 @@ def test_long_reasons_and_changes_may_be_in_another_document(monkeypatch: pytest
     )
 
 
-def test_a_gallery_has_the_figures_that_are_beside_it(tmp_path: Path) -> None:
+def test_gallery_shows_available_figures(tmp_path: Path) -> None:
     one = "queue16.fig4"
     rows = document.rows([imported("reproduced", claim=one, form="quick")])
     file, studies = tmp_path / "g.md", [catalogue.study("queue16")]
-    told: list[str] = []
-    text = gallery.markdown(file, rows, studies, "c.md", told.append)
-    assert told == [f"{file} has no figure of queue16.fig4"] and "![" not in text
+    reported: list[str] = []
+    text = gallery.markdown(file, rows, studies, "c.md", reported.append)
+    assert reported == [f"{file} has no figure of queue16.fig4"] and "![" not in text
     (tmp_path / "g").mkdir()
     (tmp_path / "g" / "queue16-fig4.png").write_bytes(b"")
     line = {**imported("reproduced", claim=one), "look_at": "Look."}

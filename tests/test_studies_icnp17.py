@@ -40,7 +40,7 @@ WRONG: list[Wrong] = [
 ]
 
 
-def test_what_the_paper_says_to_the_letter_is_reproduced() -> None:
+def test_ideal_paper_results_are_reproduced() -> None:
     judging.check_all_have_ideals("icnp17", IDEAL)
 
 

@@ -72,16 +72,14 @@ def made(built: Built, columns: list[str], value: float) -> pl.DataFrame:
 
 
 @every_claim
-def test_what_the_data_show_of_a_miss_is_said_with_numbers_that_there_are(built: Built, store: Store) -> None:
+def test_miss_explanations_have_no_nan(built: Built, store: Store) -> None:
     result = tiny(built, store)
     assert not [line for line in result.because if "nan" in line]
 
 
 @every_claim
 @pytest.mark.parametrize("value", [0.0, 1.0])
-def test_where_nothing_makes_a_difference_no_claim_is_reproduced(
-    built: Built, store: Store, value: float
-) -> None:
+def test_uniform_data_reproduce_no_claim(built: Built, store: Store, value: float) -> None:
     result = tiny(built, store)
     if result.plan.waiting is not None:
         pytest.skip(result.plan.waiting)
@@ -101,9 +99,7 @@ PAPERS_RETX = {("bbr1", 100): 235_798, ("bbr1", 10_000): 0, ("cubic", 100): 1649
 
 
 @pytest.mark.parametrize(("exchanged", "verdict"), [(False, Verdict.REPRODUCED), (True, Verdict.NOT)])
-def test_the_papers_own_counts_are_reproduced_and_exchanged_they_are_not(
-    exchanged: bool, verdict: Verdict
-) -> None:
+def test_paper_counts_reproduce_exchanged_ones_fail(exchanged: bool, verdict: Verdict) -> None:
     built = catalogue.built("imc19.retx")
     assert built is not None
     other = {"bbr1": "cubic", "cubic": "bbr1"}
@@ -115,7 +111,7 @@ def test_the_papers_own_counts_are_reproduced_and_exchanged_they_are_not(
     assert Finding("sim", checks(built, pl.DataFrame(rows))).verdict is verdict
 
 
-def test_counts_of_another_magnitude_are_reproduced_in_shape() -> None:
+def test_scaled_counts_are_reproduced_in_shape() -> None:
     built = catalogue.built("imc19.retx")
     assert built is not None
     rows = [
@@ -127,7 +123,7 @@ def test_counts_of_another_magnitude_are_reproduced_in_shape() -> None:
     assert Finding("sim", checks(built, pl.DataFrame(rows))).verdict is Verdict.IN_SHAPE
 
 
-def test_nothing_is_not_over_nothing_and_what_is_missing_is_not_over_anything() -> None:
+def test_zero_and_missing_are_never_more() -> None:
     assert more("equal", [0.0], [0.0], paper="").outcome is Outcome.MISSED
     assert not more("equal", [2.0] * 3, [2.0] * 3, paper="").met
     for sides in (([], [1.0]), ([1.0], []), ([1.0], [math.nan]), ([0.0, 1.0], [0.0, 1.0])):
@@ -143,7 +139,7 @@ def test_every_listed_claim_is_built() -> None:
         ] == []
 
 
-def test_claims_on_the_same_path_share_its_run() -> None:
+def test_claims_on_same_path_share_runs() -> None:
     def keys(name: str) -> set[str]:
         built = catalogue.built(name)
         assert built is not None
@@ -156,7 +152,7 @@ def test_claims_on_the_same_path_share_its_run() -> None:
     assert keys("imc19.table1") == keys("imc19.fig8a")
 
 
-def test_the_whole_grid_is_that_of_the_paper() -> None:
+def test_full_grid_matches_paper() -> None:
     built = catalogue.built("imc19.headline")
     assert built is not None
     judged = [one for one in built.claim.grid.cells(Size.FULL) if one.factors["setup"] == _testbed.TESTBED]
@@ -165,7 +161,7 @@ def test_the_whole_grid_is_that_of_the_paper() -> None:
     assert built.claim.seeds_of(Size.QUICK) == 3
 
 
-def test_each_setup_adds_what_is_known_of_the_test_bed() -> None:
+def test_each_setup_adds_testbed_details() -> None:
     def path(setup: str) -> dict[str, Any]:
         found: dict[str, Any] = _grid.document("bbr1", 500, 25, 100, _grid.MAX, 60, setup)["path"]
         return found
@@ -186,7 +182,7 @@ def test_each_setup_adds_what_is_known_of_the_test_bed() -> None:
     assert all("before" not in one and one["burst"] == "125000 B" for one in scaled)
 
 
-def test_the_senders_reading_is_what_it_wrote() -> None:
+def test_sender_setup_measures_last_write() -> None:
     built = catalogue.built("imc19.fig6")
     assert built is not None
     cells = [
@@ -227,7 +223,7 @@ def test_another_setup_changes_one_thing() -> None:
     assert _testbed.memory(_testbed.MININETS[-1]) != _testbed.memory(_testbed.MININET)
 
 
-def test_bursts_are_merged_again_behind_the_interface() -> None:
+def test_bursts_are_merged_behind_interface() -> None:
     def lost(setup: str, gro_us: float) -> int:
         path = {**_testbed.path(setup, 100), "before": _testbed.before(gro_us)}
         document = _grid.document("cubic", 100, 50, 100, _grid.MAX, 10, setup)
@@ -237,7 +233,7 @@ def test_bursts_are_merged_again_behind_the_interface() -> None:
     assert len({lost(_testbed.GRO, every) for every in (0, 100, 400)}) == 3
 
 
-def test_the_hosts_interface_is_there_at_every_rate_and_loses_nothing() -> None:
+def test_host_interface_is_present_and_lossless() -> None:
     for rate in _grid.RATES_MBPS:
         path = _grid.document("bbr1", rate, 25, 100, _grid.MAX, 60, _testbed.TESTBED)["path"]
         assert path["before"] == _testbed.before() and path["router"] == "tbf"
@@ -247,7 +243,7 @@ def test_the_hosts_interface_is_there_at_every_rate_and_loses_nothing() -> None:
     assert flow["retransmits"] == 0 and flow["goodput_bps"] > 800e6
 
 
-def test_only_bbr_was_another_in_the_papers_linux_and_only_cubic_inherits() -> None:
+def test_only_bbr_differs_only_cubic_inherits() -> None:
     assert _testbed.controller(_testbed.TESTBED, "cubic") == "cubic"
     assert _testbed.controller(_testbed.GRO, "bbr1") == "bbr1"
     for name in ("bbr1", "bbr1:probe_gain=1.1"):
@@ -268,7 +264,7 @@ def test_only_bbr_was_another_in_the_papers_linux_and_only_cubic_inherits() -> N
         assert from_document(_grid.document("cubic", 10, 25, 100, _grid.MAX, 60, setup)).alternatives
 
 
-def test_a_controller_without_replayed_thresholds_does_not_begin_without_one_in_silence() -> None:
+def test_missing_replayed_thresholds_are_an_error() -> None:
     for name in ("reno", "cubic:hystart=0", "cubicle"):
         assert _metrics.begun(_metrics.NONE, name, "10 25 100") == 0
         with pytest.raises(ValueError, match=f"no thresholds were replayed for {name}"):
@@ -287,7 +283,7 @@ def test_a_controller_without_replayed_thresholds_does_not_begin_without_one_in_
         (json.dumps({order: {} for order in _metrics.ORDERS}), "no path '10 25 100'"),
     ],
 )
-def test_a_damaged_file_of_thresholds_is_named(
+def test_damaged_threshold_file_is_named(
     text: str, wrong: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "thresholds.json"
@@ -302,7 +298,7 @@ def test_a_damaged_file_of_thresholds_is_named(
     assert str(file) in str(caught.value) and wrong in str(caught.value)
 
 
-def test_set_ups_are_compared_with_the_same_seeds() -> None:
+def test_setups_are_compared_by_equal_seeds() -> None:
     def runs(setup: str, seeds: Sequence[int], world: str = "sim") -> pl.DataFrame:
         cells = itertools.product(_grid.CONTROLLERS, (100, 10_000), seeds)
         return pl.DataFrame(
@@ -329,8 +325,8 @@ def test_set_ups_are_compared_with_the_same_seeds() -> None:
     # No set-up does anything here, and seeds do.
     assert steps.startswith("With 100 KB, 1 seed of each set-up, ") and steps.count("1,000") == 4
     assert orders.count("BBR 1,000, CUBIC 1,000") == 2 and "2,000" not in steps + orders
-    alike = _grid.of_same_seeds(data)
-    assert alike[_testbed.TESTBED].of("kernel").runs["seed"].n_unique() == 3
+    equal = _grid.of_same_seeds(data)
+    assert equal[_testbed.TESTBED].of("kernel").runs["seed"].n_unique() == 3
     parts[_testbed.GRO] = runs(_testbed.GRO, (7,))
     other = Data(
         judged.filter(pl.col("world") == "sim"),
@@ -340,18 +336,18 @@ def test_set_ups_are_compared_with_the_same_seeds() -> None:
     assert built.claim.explain(other) == []
 
 
-def test_the_study_says_how_many_seeds_its_forms_have() -> None:
-    said = catalogue.study("imc19").about.method
+def test_method_states_seed_counts() -> None:
+    message = catalogue.study("imc19").about.method
     words = {1: "one seed", 3: "three seeds", 5: "five"}
     built = catalogue.study("imc19").claims
-    assert {one.claim.seeds_of(Size.QUICK) for one in built} == {3} and words[3] in said
-    assert {one.claim.seeds_of(Size.FULL) for one in built} == {5} and words[5] in said
+    assert {one.claim.seeds_of(Size.QUICK) for one in built} == {3} and words[3] in message
+    assert {one.claim.seeds_of(Size.FULL) for one in built} == {5} and words[5] in message
     assert {one.claim.setups.seeds for one in built if one.claim.setups is not None} == {1} and words[
         1
-    ] in said
+    ] in message
 
 
-def test_every_order_has_the_same_runs_and_a_threshold_for_every_path() -> None:
+def test_orders_share_runs_and_have_thresholds() -> None:
     places = {_metrics.place(*path) for path in _orders.paths()}
     runs = {order: _orders.sequence(order) for order in _metrics.ORDERS}
     assert len(places) == 320
@@ -364,7 +360,7 @@ def test_every_order_has_the_same_runs_and_a_threshold_for_every_path() -> None:
     assert runs[_metrics.GRID].index(first) == runs[_metrics.GRID].index(first, 1) - 640
 
 
-def test_a_replayed_run_begins_with_what_the_one_before_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_replayed_run_starts_from_predecessor(monkeypatch: pytest.MonkeyPatch) -> None:
     path = _orders.Place(100, 25, 1000)
     monkeypatch.setattr(_orders, "paths", lambda: [path])
     monkeypatch.setattr(_orders, "_SECONDS", 5)
@@ -379,7 +375,7 @@ def test_a_replayed_run_begins_with_what_the_one_before_left(monkeypatch: pytest
     assert 0.4 * held < began < held
 
 
-def test_nothing_sent_again_is_not_ten_times_nothing() -> None:
+def test_zero_is_not_ten_times_zero() -> None:
     built = catalogue.built("imc19.fig5cd")
     assert built is not None
     runs = made(built, ["retransmits", "loss_pct"], 0.0)
@@ -387,7 +383,7 @@ def test_nothing_sent_again_is_not_ten_times_nothing() -> None:
     assert len(often) == 1 and not often[0].met
 
 
-def test_most_of_a_link_that_both_hardly_use_is_another_result_than_most_of_a_full_one() -> None:
+def test_full_link_misses_low_utilisation_result() -> None:
     built = catalogue.built("imc19.fig8a")
     assert built is not None
 
@@ -414,7 +410,7 @@ def behind_hidden(**wrong: dict[int, float]) -> Finding:
     return Finding("sim", checks(built, pl.DataFrame(rows, infer_schema_length=None)))
 
 
-def test_goodput_and_not_its_shares_settles_behind_a_hidden_bottleneck() -> None:
+def test_goodput_plateaus_behind_hidden_bottleneck() -> None:
     assert behind_hidden().verdict is Verdict.REPRODUCED
     grows = {20_000: 155.0, 50_000: 386.0, 100_000: 878.0}
     assert behind_hidden(bbr_mbps=grows).verdict is Verdict.NOT
@@ -438,7 +434,7 @@ def paths(wins: pl.Expr) -> pl.DataFrame:
     return pl.DataFrame(rows).with_columns(wins.alias("bbr_wins"))
 
 
-def test_a_tree_finds_a_rule_that_is_there() -> None:
+def test_tree_finds_existing_rule() -> None:
     tree = _tree.fit(paths(pl.col("bdp_kb") > 700))
     assert tree is not None
     assert tree.mean == tree.held_out == 1.0
@@ -453,7 +449,7 @@ def test_a_tree_finds_a_rule_that_is_there() -> None:
     assert json.loads(json.dumps(tree.about()))["nodes"][0]["condition"] == top.condition
 
 
-def test_a_tree_finds_no_rule_in_chance() -> None:
+def test_tree_finds_no_rule_in_chance() -> None:
     # As good as drawn by lot: the parity of a product that no condition can follow.
     chance = (pl.int_range(pl.len()) * 7919 % 101 % 2) == 0
     tree = _tree.fit(paths(chance))
@@ -462,7 +458,7 @@ def test_a_tree_finds_no_rule_in_chance() -> None:
     assert tree.mean - tree.majority < 0.05
 
 
-def test_the_accuracy_depends_on_the_protocol_and_most_in_the_order_of_the_rows() -> None:
+def test_accuracy_varies_most_with_ordered_rows() -> None:
     tree = _tree.fit(paths((pl.col("bdp_kb") > 2 * pl.col("buffer_kb")) & (pl.col("rate_mbps") < 1000)))
     assert tree is not None
     shuffled = [one.mean for one in tree.protocols if one.order == _tree.SHUFFLED and one.depth == 4]
@@ -472,7 +468,7 @@ def test_the_accuracy_depends_on_the_protocol_and_most_in_the_order_of_the_rows(
     assert min(ordered) < min(shuffled)
 
 
-def test_the_winner_changes_between_the_paths_of_either() -> None:
+def test_crossover_lies_between_opposite_winners() -> None:
     def at(ratios: dict[float, bool]) -> float:
         return fig4._crossover_bdp(
             pl.DataFrame({"buffer_bdp": list(ratios), "bbr_wins": list(ratios.values())})
@@ -485,7 +481,7 @@ def test_the_winner_changes_between_the_paths_of_either() -> None:
     assert math.isnan(at({0.1: False, 1.0: True}))  # CUBIC below and BBR above.
 
 
-def test_the_paths_of_both_worlds_have_the_grids_proportions() -> None:
+def test_subset_keeps_grid_proportions() -> None:
     chosen = _subset.paths()
     assert len(set(chosen)) == _subset.PATHS and max(path.rate_mbps for path in chosen) <= 100
     grid = [
@@ -500,7 +496,7 @@ def test_the_paths_of_both_worlds_have_the_grids_proportions() -> None:
         assert abs(part[kind] - count * len(chosen) / len(grid)) < 1
 
 
-def test_simulator_and_kernel_run_the_same_scenarios_on_them() -> None:
+def test_sim_and_kernel_share_subset_scenarios() -> None:
     built = catalogue.built("imc19.fig4")
     assert built is not None
     cells = {world: built.claim.grid.cells(Size.FULL, world) for world in ("sim", "kernel")}
@@ -512,12 +508,12 @@ def test_simulator_and_kernel_run_the_same_scenarios_on_them() -> None:
     assert len(built.claim.grid.cells(Size.QUICK, "kernel")) == 2 * _subset.PATHS
 
 
-def test_too_few_of_a_class_make_no_tree_and_are_drawn_as_that() -> None:
+def test_small_class_makes_no_tree() -> None:
     assert _tree.fit(paths(pl.lit(True))) is None
     assert "too few" in json.dumps(_draw.draw(None, "title").to_dict())
 
 
-def test_a_drawn_tree_has_every_node_with_its_counts() -> None:
+def test_plotted_tree_has_all_node_counts() -> None:
     tree = _tree.fit(paths(pl.col("bdp_kb") > pl.col("buffer_kb")))
     assert tree is not None
     drawn = json.dumps(_draw.draw(tree, "title").to_dict())
@@ -528,7 +524,7 @@ def test_a_drawn_tree_has_every_node_with_its_counts() -> None:
     assert theme.tint(theme.CONTROLLER["bbr1"], tree_figure.STRONGEST) in drawn
 
 
-def test_rules_and_trees_are_written_for_people_and_programs() -> None:
+def test_rules_and_trees_are_written() -> None:
     built = catalogue.built("imc19.fig4")
     assert built is not None and built.claim.texts is not None
     rows = []
@@ -551,9 +547,7 @@ OF_TREES = ("Accuracy with shuffled", "Median buffer", "Protocols with a higher"
     ("odd", "outcome"), [((), Outcome.MET), ((3,), Outcome.UNDECIDED), ((1, 2, 3), Outcome.MISSED)]
 )
 @pytest.mark.parametrize(("place", "known"), [(0, "lots"), (1, "opposite"), (2, "default memory")])
-def test_each_seed_has_a_tree_of_its_own(
-    place: int, known: str, odd: tuple[int, ...], outcome: Outcome
-) -> None:
+def test_each_seed_has_own_tree(place: int, known: str, odd: tuple[int, ...], outcome: Outcome) -> None:
     built = catalogue.built("imc19.fig4")
     assert built is not None
     rows = []
@@ -578,7 +572,7 @@ def test_each_seed_has_a_tree_of_its_own(
     assert found[place].outcome is outcome
 
 
-def test_a_map_says_zero_without_a_sign_and_the_papers_value_in_brackets() -> None:
+def test_map_zero_is_unsigned_paper_bracketed() -> None:
     cells = pl.DataFrame(
         [
             {"rtt_ms": rtt, "rate_mbps": 500, "gain": gain, "bbr1": 1.0, "cubic": 1.0}
@@ -602,7 +596,7 @@ def test_gains_are_those_of_formula_1() -> None:
     assert found["buffer_bdp"] == 100 / 12_500
 
 
-def test_a_cliff_is_found_between_two_points() -> None:
+def test_cliff_lies_between_two_points() -> None:
     assert _loss.cliff_pct(1.25) == pytest.approx(20)
     rows = [
         {"seed": 1, "controller": "bbr1", "loss_pct": loss, "of_ceiling": part}
@@ -612,7 +606,7 @@ def test_a_cliff_is_found_between_two_points() -> None:
     assert _loss.cliffs_pct(data, "bbr1") == [20.0]
 
 
-def test_the_trace_is_that_of_the_scenario() -> None:
+def test_shipped_trace_matches_generator() -> None:
     file = SCENARIOS / "deliveries" / "cellular-synthetic.deliveries"
     assert [int(line) for line in file.read_text().split()] == deliveries.opportunities_ms()
     assert Path(deliveries.file()).read_text() == file.read_text()

@@ -31,7 +31,7 @@ def because(found: list[Finding], cause: str = "") -> list[str]:
     return run._because(claim, Data(runs, pl.DataFrame()), found)
 
 
-def test_each_world_is_explained_by_its_own_data_and_what_is_the_same_is_said_once() -> None:
+def test_worlds_are_explained_separately_common_once() -> None:
     assert because(findings("sim", "kernel")) == [
         "Simulation and Linux kernel: The same.",
         "Simulation: The mean is 2, sim.",
@@ -39,7 +39,7 @@ def test_each_world_is_explained_by_its_own_data_and_what_is_the_same_is_said_on
     ]
 
 
-def test_a_world_that_misses_nothing_is_not_explained() -> None:
+def test_world_without_misses_is_unexplained() -> None:
     met = Finding("sim", [within("speed", [11.0, 11.0, 11.0], paper="ten", least=10.0)])
     assert because([met, *findings("kernel")]) == [
         "Linux kernel: The same.",
@@ -48,7 +48,7 @@ def test_a_world_that_misses_nothing_is_not_explained() -> None:
     assert because([met]) == []
 
 
-def test_the_cause_comes_first_and_only_with_a_miss() -> None:
+def test_cause_comes_first_only_on_miss() -> None:
     assert because(findings("sim", "kernel"), "Why.")[0] == "Why."
     assert (
         because([Finding("sim", [within("speed", [11.0, 11.0, 11.0], paper="ten", least=10.0)])], "Why.")
@@ -60,7 +60,7 @@ def test_one_world_needs_no_name() -> None:
     assert because(findings("sim")) == ["The same.", "The mean is 2, sim."]
 
 
-def test_a_criterion_that_differs_between_worlds_is_told_for_each() -> None:
+def test_differing_criteria_are_listed_per_world() -> None:
     found = [
         Finding("sim", [missed([20.0, 22.0])]),
         Finding("kernel", [missed([1.0], 1.0, "ten; a tenth of it")]),
@@ -73,7 +73,7 @@ def test_a_criterion_that_differs_between_worlds_is_told_for_each() -> None:
     assert same.count("at least 10 m/s") == 1
 
 
-def test_a_verdict_says_how_many_runs_it_rests_on() -> None:
+def test_verdict_reports_its_number_of_runs() -> None:
     built = catalogue.built("queue16.fig4")
     assert built is not None
     plan = run.Plan(built, Size.TINY, ("kernel",), 1, 3)
@@ -88,20 +88,20 @@ def test_a_verdict_says_how_many_runs_it_rests_on() -> None:
     )
 
 
-def test_the_quick_form_says_that_its_verdicts_may_differ(capsys: pytest.CaptureFixture[str]) -> None:
+def test_quick_form_warns_of_differing_verdicts(capsys: pytest.CaptureFixture[str]) -> None:
     quick, full = {"name": "a", "size": "quick"}, {"name": "b", "size": "full"}
     assert "may differ from those of the full form" in page._short_form([quick])
     assert "Claims in quick form: a." in page._short_form([quick, full])
     assert page._short_form([full]) == ""
     finding = {"verdict": "not reproduced", "reason": "Because."}
-    for size, said in (("quick", True), ("full", False)):
+    for size, message in (("quick", True), ("full", False)):
         tables.verdicts([{"id": "p.a", "size": size, "worlds": {"sim": finding}}])
         printed = capsys.readouterr().out
-        assert ("may differ from those of the full form" in printed) is said
-        assert ("(quick)" in printed) is said
+        assert ("may differ from those of the full form" in printed) is message
+        assert ("(quick)" in printed) is message
 
 
-def test_what_was_not_run_is_not_counted() -> None:
+def test_unrun_worlds_are_not_counted() -> None:
     result = {"size": "full", "seeds": 10, "repetitions": 3, "version": "1", "at": "now", "id": "p.c"}
     assert page._provenance({**result, "findings": [{"world": "sim"}]}).startswith(
         "Provenance: 10 seeds in the simulator; "
@@ -109,16 +109,16 @@ def test_what_was_not_run_is_not_counted() -> None:
     dated = page._provenance({**result, "at": "2026-11-22T13:01:37Z", "findings": []})
     assert "2026-11-22 13:01:37 UTC" in dated, "the same form as in every other page"
     both = [{"world": "sim"}, {"world": "kernel"}]
-    said = page._provenance({**result, "findings": both})
-    assert "10 seeds in the simulator, 3 repetitions in the kernel world; " in said
+    message = page._provenance({**result, "findings": both})
+    assert "10 seeds in the simulator, 3 repetitions in the kernel world; " in message
 
 
-def test_an_uncertainty_has_two_digits_and_a_miss_its_expectation() -> None:
+def test_reason_shows_uncertainty_and_expectation() -> None:
     one = within("Cycles", [1.0, 1.07, 1.14], paper="", least=2, most=4.5, unit="cycles")
     assert Finding("sim", [one]).reason == "Cycles: 1.07 ± 0.17 cycles (expected 2 to 4.5)."
 
 
-def test_the_command_has_every_option_that_mattered() -> None:
+def test_command_has_every_relevant_option() -> None:
     built = catalogue.built("queue16.fig4")
     assert built is not None
     assert run.Plan(built, Size.FULL, ("sim",), 10, 3).command == "fullpipe study run queue16.fig4"
@@ -142,11 +142,13 @@ def drawn(**factors: list[float]) -> dict[str, object]:
     return charts.worlds(Data(runs, pl.DataFrame()), panel, "title").to_dict()
 
 
-def test_runs_of_unlike_length_do_not_share_an_axis() -> None:
-    alike = drawn(seconds=[60.0] * 4)
-    assert alike["resolve"] and "Simulation, 60" not in str(alike)
-    unlike = drawn(seconds=[60.0, 60.0, 20.0, 20.0], rate_mbps=[1e3, 1e3, 1e2, 1e2])
-    assert "resolve" not in unlike
-    assert "Simulation, 60 s, 1000 Mbit/s" in str(unlike) and "Linux kernel, 20 s, 100 Mbit/s" in str(unlike)
+def test_different_durations_do_not_share_axis() -> None:
+    equal = drawn(seconds=[60.0] * 4)
+    assert equal["resolve"] and "Simulation, 60" not in str(equal)
+    different = drawn(seconds=[60.0, 60.0, 20.0, 20.0], rate_mbps=[1e3, 1e3, 1e2, 1e2])
+    assert "resolve" not in different
+    assert "Simulation, 60 s, 1000 Mbit/s" in str(different) and "Linux kernel, 20 s, 100 Mbit/s" in str(
+        different
+    )
     shown = drawn(rate_mbps=[10.0, 100.0, 10.0, 50.0])
     assert shown["resolve"], "a factor that is in the figure anyway"

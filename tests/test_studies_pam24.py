@@ -47,7 +47,7 @@ WRONG: list[Wrong] = [
 ]
 
 
-def test_what_the_papers_say_to_the_letter_is_reproduced() -> None:
+def test_ideal_paper_results_are_reproduced() -> None:
     judging.check_all_have_ideals("pam24", PAM)
     judging.check_all_have_ideals("anrw24", ANRW)
 
@@ -57,7 +57,7 @@ def test_a_judge_does_not_pass(wrong: Wrong) -> None:
     judging.check_wrong(PAM | ANRW, wrong)
 
 
-def test_late_flows_run_as_long_after_the_last_start_as_flows_that_start_together() -> None:
+def test_duration_counts_from_last_start() -> None:
     for cell in judging.built("pam24.late").claim.grid.cells(Size.FULL):
         (flows,) = cell.document["flows"]
         last_s = (flows["count"] - 1) * float(flows["stagger"].removesuffix(" s"))
@@ -65,7 +65,7 @@ def test_late_flows_run_as_long_after_the_last_start_as_flows_that_start_togethe
         assert (last_s == 60) is (cell.factors["start"] == "late")
 
 
-def test_only_bbr_asks_for_ecn_where_hosts_do_not() -> None:
+def test_bbr_alone_negotiates_ecn_without_hosts() -> None:
     assert catalogue.built("anrw24.ecn") is not None
     cells = {cell.factors["case"]: cell.document for cell in judging.built("anrw24.ecn").claim.grid.cells()}
     asks = {

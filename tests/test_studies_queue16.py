@@ -301,13 +301,13 @@ WRONG: list[tuple[str, str, dict[str, Any], float, Verdict]] = [
 
 
 @pytest.mark.parametrize("name", IDEAL)
-def test_what_the_paper_says_to_the_letter_is_reproduced(name: str) -> None:
+def test_ideal_paper_results_are_reproduced(name: str) -> None:
     finding = judged(name, pl.DataFrame(grid_rows(name, IDEAL[name]), infer_schema_length=None))
     assert judging.mixed(finding, judging.built(name).claim.seeds) == []
     assert finding.verdict is (Verdict.OWN_MET if finding.own else Verdict.REPRODUCED), finding.reason
 
 
-def test_every_claim_of_queue16_has_an_ideal() -> None:
+def test_every_queue16_claim_has_ideal() -> None:
     assert set(IDEAL) >= {one.id for one in catalogue.find(["all"]) if one.paper == "queue16"}
 
 
@@ -331,20 +331,20 @@ def test_a_judge_does_not_pass(
     assert "expected" in finding.reason
 
 
-def test_where_shares_are_opposite_their_mean_is_not_fair() -> None:
+def test_opposite_shares_do_not_average_fair() -> None:
     shares = {1: 0.95, 2: 0.95, 3: 0.05, 4: 0.05, 8: 0.2, 16: 0.2}
     rows = grid_rows("queue16.coexist", lambda one: {"bbr_share": shares.get(one["buffer_bdp"], 0.5)})
     assert judged("queue16.coexist", pl.DataFrame(rows)).verdict is Verdict.NOT
 
 
-def test_without_deep_buffers_too_cubic_is_above_bbr_on_a_slow_link() -> None:
+def test_shallow_only_cubic_exceeds_bbr_rtt() -> None:
     rows = pl.DataFrame(grid_rows("queue16.fig10", fig10)).filter(pl.col("buffer_kb").is_in([100, 300]))
     assert judged("queue16.fig10", rows).verdict is Verdict.REPRODUCED
     bbr = pl.when(pl.col("controller") == "bbr1").then(19_500.0).otherwise(pl.col("rtt_ms"))
     assert judged("queue16.fig10", rows.with_columns(bbr.alias("rtt_ms"))).verdict is Verdict.NOT
 
 
-def test_thresholds_of_demand_are_spread_over_the_queues_of_the_gains() -> None:
+def test_demand_thresholds_spread_over_gain_queues() -> None:
     drawn = cellular_claim._thresholds(20)
     assert [int((one - 3) / 0.6) for one in drawn] == list(range(20))
     assert [cellular_claim._predicted(gain) for gain in (1.05, 1.1, 1.15, 1.25, 1.5)] == pytest.approx(
@@ -352,7 +352,7 @@ def test_thresholds_of_demand_are_spread_over_the_queues_of_the_gains() -> None:
     )
 
 
-def test_a_figure_of_stuck_flows_has_every_run() -> None:
+def test_stuck_flow_figure_has_every_run() -> None:
     built = catalogue.built("queue16.cellular")
     assert built is not None
     runs = pl.DataFrame(grid_rows("queue16.cellular", cellular, seeds=2))
@@ -370,7 +370,7 @@ def test_a_figure_of_stuck_flows_has_every_run() -> None:
     assert sum(row["run"] == "stuck" for row in dots) == (20 + 15 + 10) * 2
 
 
-def test_a_trace_carries_what_falls_into_the_time() -> None:
+def test_trace_capacity_counts_interval() -> None:
     times = deliveries.opportunities_ms()
     assert cellular_claim._carried_mbps(0, times[-1] / 1e3) == pytest.approx(deliveries.mean_mbps())
     again = [turn * times[-1] + time for turn in range(3) for time in times]
@@ -378,7 +378,7 @@ def test_a_trace_carries_what_falls_into_the_time() -> None:
     assert cellular_claim._carried_mbps(40, 60) == pytest.approx(within_it * 12e-3 / 20)
 
 
-def test_a_policer_s_rate_is_held_where_the_gain_does_not_cycle() -> None:
+def test_policed_rate_persists_without_gain_cycle() -> None:
     phases = ["probe_bw_up"] * 4 + ["probe_bw_cruise"] * 12 + ["probe_bw_up"] * 4 + ["probe_bw_cruise"] * 80
     frame = pl.DataFrame(
         {
@@ -399,7 +399,7 @@ def test_a_policer_s_rate_is_held_where_the_gain_does_not_cycle() -> None:
 
 
 @pytest.mark.parametrize(("switch", "held"), [("", True), (":lt_bw=0", False)])
-def test_only_the_model_holds_a_policer_s_rate(switch: str, held: bool) -> None:
+def test_only_policer_model_keeps_policed_rate(switch: str, held: bool) -> None:
     document = policer_claim._document(f"bbr1{switch}", 10)
     run = fp.run(document).runs[0]
     row = policer_claim.measure(Trial({"controller": f"bbr1{switch}", "seconds": 10}, run))
@@ -408,7 +408,7 @@ def test_only_the_model_holds_a_policer_s_rate(switch: str, held: bool) -> None:
     assert drawn["held"].any() is held
 
 
-def test_the_end_of_a_run_decides_nothing_about_a_change_of_bandwidth() -> None:
+def test_bandwidth_change_ignores_run_end() -> None:
     rows = []
     for seconds in (70.0, 75.0):
         document = {**fig3_claim._document(seconds), "duration": f"{seconds} s"}
@@ -416,7 +416,7 @@ def test_the_end_of_a_run_decides_nothing_about_a_change_of_bandwidth() -> None:
     assert rows[0] == rows[1]
 
 
-def test_a_change_of_bandwidth_is_drawn_with_the_same_axes_until_its_queue_is_gone() -> None:
+def test_bandwidth_change_figures_share_axes() -> None:
     built = catalogue.built("queue16.fig3")
     assert built is not None
     rows = [
@@ -426,8 +426,8 @@ def test_a_change_of_bandwidth_is_drawn_with_the_same_axes_until_its_queue_is_go
         for time_s in (0.0, until_s)
     ]
     series = pl.DataFrame(rows)
-    said = built.claim.figure(Data(series, series)).to_dict()
-    domains = found(said, "domain")
+    message = built.claim.figure(Data(series, series)).to_dict()
+    domains = found(message, "domain")
     assert domains.count([0, 300.0]) == 4 and [0, 100.0] not in domains
     assert domains.count([-0.5, 10.0]) == 4
 
@@ -446,17 +446,17 @@ def explained(name: str, measured: Callable[[dict[str, Any]], dict[str, Any]]) -
     return "\n".join(built.claim.explain(Data(runs, pl.DataFrame())))
 
 
-def test_runs_that_are_not_yet_steady_are_named_with_their_startups() -> None:
+def test_unsteady_runs_are_named_with_startup() -> None:
     def late(factors: dict[str, Any]) -> dict[str, Any]:
         end_s = 2000.0 if factors["buffer_kb"] == 300 else 100.0
         return {"rtt_ms": 9e3, "startup_s": end_s, "last_drop_s": end_s - 1}
 
-    said = explained("queue16.fig10", late)
-    assert said.startswith("With 300 KB") and said.count("\n") == 0 and "within 1 s" in said
+    message = explained("queue16.fig10", late)
+    assert message.startswith("With 300 KB") and message.count("\n") == 0 and "within 1 s" in message
     assert explained("queue16.fig10", lambda _factors: {"startup_s": 100.0, "last_drop_s": 99.0}) == ""
 
 
-def test_runs_that_collapse_at_15_per_cent_stand_beside_those_without_the_model() -> None:
+def test_collapse_at_15_percent_compares_models() -> None:
     def measured(factors: dict[str, Any]) -> dict[str, Any]:
         without = factors["controller"] == "bbr1:lt_bw=0"
         return {"of_ceiling": 0.3 if without else 0.04, "started_mbps": 1.7 if without else None}
@@ -466,12 +466,12 @@ def test_runs_that_collapse_at_15_per_cent_stand_beside_those_without_the_model(
     rows = rows.with_columns(pl.when(high).then(0.8).otherwise(pl.col("of_ceiling")).alias("of_ceiling"))
     built = catalogue.built("queue16.fig8")
     assert built is not None and built.claim.explain is not None
-    said = built.claim.explain(Data(rows, pl.DataFrame()))
-    assert said[0] == (
+    message = built.claim.explain(Data(rows, pl.DataFrame()))
+    assert message[0] == (
         "At 15 % loss, 50 % of 2 runs of BBR reach at least half of the maximum "
         "(9.45 % to 90.5 % by Wilson's interval)."
     )
-    assert said[1].startswith(
+    assert message[1].startswith(
         "At 15 % loss, 1 of 2 runs reach 0.04 to 0.04 of the maximum and the others 0.8 to 0.8."
     )
 
@@ -479,7 +479,7 @@ def test_runs_that_collapse_at_15_per_cent_stand_beside_those_without_the_model(
 @pytest.mark.parametrize(
     ("sunk", "outcome"), [(0.04, Outcome.UNDECIDED), (0.49, Outcome.UNDECIDED), (0.9, Outcome.MET)]
 )
-def test_two_modes_at_15_per_cent_are_told_and_not_averaged(sunk: float, outcome: Outcome) -> None:
+def test_two_modes_at_15_percent_reported(sunk: float, outcome: Outcome) -> None:
     # A run that sinks does not leave the sample, however far it does.
     rows = pl.DataFrame(grid_rows("queue16.fig8", fig8), infer_schema_length=None)
     lost = (pl.col("seed") % 2 == 0) & (pl.col("loss_pct") == 15) & (pl.col("controller") == "bbr1")
@@ -487,22 +487,22 @@ def test_two_modes_at_15_per_cent_are_told_and_not_averaged(sunk: float, outcome
     found = judged("queue16.fig8", rows)
     (close,) = (one for one in found.checks if "15 % loss" in one.what and "divided" not in one.what)
     assert close.outcome is outcome
-    assert close.said == (
+    assert close.message == (
         f"two modes: {sunk:g} in 20 of 40 runs, 0.9 in 20" if sunk < 0.8 else "0.9, the same for every seed"
     )
 
 
-def test_a_queue_that_never_drains_is_no_missing_value() -> None:
+def test_never_drained_queue_is_infinite() -> None:
     rows = [{**row, "seconds_to_drain": math.inf} for row in grid_rows("queue16.fig3", IDEAL["queue16.fig3"])]
     found = judged("queue16.fig3", pl.DataFrame(rows, infer_schema_length=None))
     (gone,) = (one for one in found.checks if "queue is gone" in one.what)
-    assert (gone.outcome, gone.said) == (Outcome.MISSED, "∞ s, the same for every seed")
+    assert (gone.outcome, gone.message) == (Outcome.MISSED, "∞ s, the same for every seed")
     there, none = pl.DataFrame({"time_s": [41.0]}), pl.DataFrame({"time_s": []})
     assert fig3_claim._since(40.0, 42.5, there) == 2.5
     assert (fig3_claim._since(40.0, None, there), fig3_claim._since(40.0, None, none)) == (math.inf, None)
 
 
-def test_differences_are_not_between_runs_of_other_seeds() -> None:
+def test_differences_pair_equal_seeds_only() -> None:
     rows = [
         row
         for row in grid_rows("queue16.cellular", cellular)
@@ -517,7 +517,7 @@ def test_differences_are_not_between_runs_of_other_seeds() -> None:
     assert [one.why for one in differences] == ["no value"] * 2
 
 
-def test_the_window_s_cap_has_nothing_to_do_with_loss() -> None:
+def test_window_cap_is_unrelated_to_loss() -> None:
     rows = grid_rows("queue16.fig7", fig7)
     for row in rows:
         if row["path"] == "intercontinental, 8 MB window" and row["controller"] == "bbr1":
@@ -540,7 +540,7 @@ def test_ratios_are_averaged_by_their_logarithms() -> None:
     assert over.outcome is Outcome.UNDECIDED
 
 
-def test_other_losses_are_drawn_and_judged_beside_the_assumed_ones() -> None:
+def test_other_losses_are_judged_beside_assumed() -> None:
     built = catalogue.built("queue16.fig7")
     assert built is not None and built.claim.setups is not None
     cells = built.claim.grid.cells()
@@ -562,7 +562,7 @@ def test_other_losses_are_drawn_and_judged_beside_the_assumed_ones() -> None:
     assert {row["losses"] for row in lines[0]} == set(fig7_claim._LOSSES)
 
 
-def test_shares_over_time_are_those_of_the_parts_of_a_run() -> None:
+def test_shares_over_time_match_run_parts() -> None:
     document = coexist_claim._document(1, 12)
     run = fp.run(document).runs[0]
     row = coexist_claim.measure(Trial({"buffer_bdp": 1, "seconds": 12}, run))
@@ -575,7 +575,7 @@ def test_shares_over_time_are_those_of_the_parts_of_a_run() -> None:
     assert drawn["share"].to_list() == parts
 
 
-def test_a_figure_of_goodput_under_loss_has_every_run() -> None:
+def test_loss_goodput_figure_has_every_run() -> None:
     for name in ("queue16.fig8", "rebbr.fig4"):
         built = catalogue.built(name)
         assert built is not None
@@ -585,18 +585,18 @@ def test_a_figure_of_goodput_under_loss_has_every_run() -> None:
         assert any(len(rows) == runs.height for rows in drawn if rows and column in rows[0])
 
 
-def test_each_buffer_in_which_a_share_was_missed_has_its_cause() -> None:
+def test_each_missed_buffer_has_its_cause() -> None:
     def measured(factors: dict[str, Any]) -> dict[str, Any]:
         kept = {"bbr_inflight_bdp": 1.5, "bbr_window_bdp": 2.0, "least_queue_rtts": 1.0}
         share = 0.9 if factors["buffer_bdp"] == 1 else 0.5
         return {"bbr_share": share, **kept, "bbr_again": 9.0, "cubic_again": 3.0}
 
-    said = explained("queue16.coexist", measured).splitlines()
-    assert [line[:11] for line in said] == ["With a buff", "With 8 BDP ", "With 16 BDP"]
+    message = explained("queue16.coexist", measured).splitlines()
+    assert [line[:11] for line in message] == ["With a buff", "With 8 BDP ", "With 16 BDP"]
 
 
 @pytest.mark.parametrize("name", ["queue16.coexist", "ccwg25.cubic", "ccwg25.latecomer", "ccwg25.rttfair"])
-def test_as_the_papers_stand_the_papers_words_and_what_is_of_the_list_is_named(name: str) -> None:
+def test_check_quotes_match_paper_statement(name: str) -> None:
     built = catalogue.built(name)
     assert built is not None
     rows = pl.DataFrame(grid_rows(name, lambda _factors: {}))
@@ -605,7 +605,7 @@ def test_as_the_papers_stand_the_papers_words_and_what_is_of_the_list_is_named(n
         assert theirs.lower() in built.claim.says.lower()
 
 
-def test_what_a_paper_only_plans_is_said_to_be_our_prediction() -> None:
+def test_planned_only_results_are_our_prediction() -> None:
     plans = [one for one in catalogue.find(["all"]) if one.claim.source.endswith("plan")]
     assert len(plans) == 3
     for one in plans:

@@ -130,14 +130,14 @@ def judged(name: str, made: list[Measured]) -> Finding:
     return Finding("sim", checks)
 
 
-def test_every_claim_is_listed_and_has_an_ideal() -> None:
+def test_every_claim_is_listed_with_ideal() -> None:
     listed = {one.id for one in catalogue.listed() if one.paper == "rfc7928"}
     assert listed == {one.id for one in CLAIMS}
     assert {one.name for one in CLAIMS} == set(IDEAL)
 
 
 @pytest.mark.parametrize("name", IDEAL)
-def test_what_is_expected_to_the_letter_is_met(name: str) -> None:
+def test_ideal_expected_results_are_met(name: str) -> None:
     finding = judged(name, rows(name))
     assert judging.mixed(finding, 3) == []
     assert finding.verdict is Verdict.OWN_MET, finding.reason
@@ -162,7 +162,7 @@ def test_every_discipline_is_beside_a_fifo() -> None:
         assert _bench.FIFO in tested or one.name == "ecn"  # A FIFO never marks.
 
 
-def test_the_ellipse_is_one_sigma_of_the_points() -> None:
+def test_ellipse_is_one_sigma() -> None:
     # The covariance of these points, divided by their count, is [[2, 1], [1, 2]] about (5, 7).
     half = math.sqrt(3)
     points = [(5 + half, 7 + half), (5 - half, 7 - half), (6.0, 6.0), (4.0, 8.0)]
@@ -176,7 +176,7 @@ def test_the_ellipse_is_one_sigma_of_the_points() -> None:
     assert {round(y, 9) for _, y in _bench.ellipse([(1.0, 2.0), (2.0, 2.0), (3.0, 2.0)])} == {2.0}
 
 
-def test_the_levels_of_congestion_are_those_of_the_rfc() -> None:
+def test_congestion_levels_match_rfc() -> None:
     from fullpipe_studies.papers.rfc7928 import load
 
     # S is 83.3 packets of BDP and as many of buffer.
@@ -191,7 +191,7 @@ def draw() -> Any:
     return module
 
 
-def test_the_page_shows_every_picture_and_names_every_discipline_and_setting() -> None:
+def test_page_shows_pictures_disciplines_and_settings() -> None:
     text = PAGE.read_text()
     pages = text + (PAGE.parent.parent / "how-to" / "controllers.md").read_text().replace("../reference/", "")
     shown = set(re.findall(r"\]\((queues/[^)]*\.png)\)", pages))

@@ -33,7 +33,7 @@ def test_rates_are_of_the_period_only() -> None:
     assert sharing.rates(TWO, 3.0) == {} and sharing.rates(TWO, 9.0) == {}
 
 
-def test_a_share_is_that_of_all_flows_with_a_label() -> None:
+def test_share_covers_all_flows_with_label() -> None:
     rates = sharing.rates(TWO, 1.0)
     assert sharing.share(rates, "bbr") == pytest.approx(3.5 / 4)
     assert sharing.share(rates, "cubic") == pytest.approx(0.5 / 4)
@@ -70,7 +70,5 @@ def test_bins_are_whole_ones() -> None:
         ([], None),
     ],
 )
-def test_flows_have_converged_when_they_stay_fair(
-    indices: list[tuple[float, float]], expected: float | None
-) -> None:
+def test_flows_converge_when_staying_fair(indices: list[tuple[float, float]], expected: float | None) -> None:
     assert sharing.converged_s(indices, 0.9) == expected

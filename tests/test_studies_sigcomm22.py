@@ -35,11 +35,11 @@ WRONG: list[Wrong] = [
 ]
 
 
-def test_what_the_paper_says_to_the_letter_is_reproduced() -> None:
+def test_ideal_paper_results_are_reproduced() -> None:
     judging.check_all_have_ideals("sigcomm22", IDEAL)
 
 
-def test_opposite_ratios_of_two_delays_are_not_even() -> None:
+def test_opposite_delay_ratios_are_not_even() -> None:
     made = judging.rows("sigcomm22.delay", delayed)
     for row in made:
         if row["controller"] == "cubic" and row["wrong_ms"]:
@@ -47,13 +47,13 @@ def test_opposite_ratios_of_two_delays_are_not_even() -> None:
     assert judging.judged("sigcomm22.delay", made).verdict is Verdict.NOT
 
 
-def test_runs_in_which_the_other_flow_starves_are_told_apart() -> None:
+def test_runs_with_starving_flow_are_distinguished() -> None:
     rows = [
         {"controller": "vegas", "wrong_ms": 10, "misled_mbps": misled, "other_mbps": 115 - misled}
         for misled in (1.0, 1.0, 114.0)
     ]
-    (said,) = delay.explain(Data(pl.DataFrame(rows), pl.DataFrame()))
-    assert said == "Vegas, 10 ms, of 3 runs: 1 against 114 Mbit/s in 2; 114 against 1 Mbit/s in 1."
+    (message,) = delay.explain(Data(pl.DataFrame(rows), pl.DataFrame()))
+    assert message == "Vegas, 10 ms, of 3 runs: 1 against 114 Mbit/s in 2; 114 against 1 Mbit/s in 1."
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: f"{wrong[0]}-{wrong[1]}-{wrong[3]}")

@@ -51,7 +51,7 @@ WRONG: list[Wrong] = [
 ]
 
 
-def test_what_the_papers_say_to_the_letter_is_reproduced() -> None:
+def test_ideal_paper_results_are_reproduced() -> None:
     judging.check_all_have_ideals("ware19", WARE)
     judging.check_all_have_ideals("ifip25", IFIP)
 
@@ -73,10 +73,10 @@ def test_a_judge_does_not_pass(wrong: Wrong) -> None:
         (64, 32, (1 - 0.4321875) * 0.72),
     ],
 )
-def test_the_model_has_the_values_of_its_equations(buffer_bdp: float, bbrs: int, expected: float) -> None:
+def test_model_matches_its_equations(buffer_bdp: float, bbrs: int, expected: float) -> None:
     assert capmodel.share(10, 40, buffer_bdp, bbrs) == pytest.approx(expected, abs=1e-6)
 
 
-def test_an_error_is_relative_to_the_measurement() -> None:
+def test_error_is_relative_to_measurement() -> None:
     assert capmodel.error_pct(0.4, 0.5) == pytest.approx(25)
     assert capmodel.error_pct(None, 0.5) is None and capmodel.error_pct(0.0, 0.5) is None

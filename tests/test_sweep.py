@@ -42,37 +42,31 @@ def test_nothing_is_run_twice(tmp_path: Path) -> None:
     assert set(logged(tmp_path).values()) == {1}
 
 
-def test_runs_that_end_together_are_kept_by_one_write(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_simultaneous_runs_share_one_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[int] = []
     whole = os.fdatasync
     monkeypatch.setattr(files.os, "fdatasync", lambda file: (synced.append(file), whole(file)))
-    asked, told = tasks(5), []
+    asked, reported = tasks(5), []
 
     def watch(progress: Progress) -> None:
         # A second store reads only what is on the disk.
         found = [task for task in asked if Store(tmp_path).find(task)]
         assert len(found) == progress.runs - progress.failed
-        told.append(progress.runs)
+        reported.append(progress.runs)
 
     outcome = carry_out(asked, Store(tmp_path), Scripted(failing=[2], together=True), watch=watch)
-    assert (told, len(synced), len(outcome.stored), len(outcome.failed)) == ([0, 5], 1, 4, 1)
+    assert (reported, len(synced), len(outcome.stored), len(outcome.failed)) == ([0, 5], 1, 4, 1)
     assert sum(logged(tmp_path).values()) == 4
 
 
-def test_many_series_at_a_time_are_kept_by_several_writes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_series_take_several_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fullpipe.runs.sweep._MOST_TOGETHER", 1)
-    told: list[int] = []
-    carry_out(tasks(3), Store(tmp_path), Scripted(together=True), watch=lambda one: told.append(one.runs))
-    assert told == [0, 1, 2, 3]
+    reported: list[int] = []
+    carry_out(tasks(3), Store(tmp_path), Scripted(together=True), watch=lambda one: reported.append(one.runs))
+    assert reported == [0, 1, 2, 3]
 
 
-def test_each_sweep_has_a_file_of_its_own_and_a_large_one_is_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_sweep_has_its_own_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     carry_out(tasks(2), Store(tmp_path), Scripted())
     before = (tmp_path / "runs" / "1.pack").read_bytes()
     carry_out(tasks(4), Store(tmp_path), Scripted())
@@ -85,7 +79,7 @@ def test_each_sweep_has_a_file_of_its_own_and_a_large_one_is_left(
     assert carry_out(tasks(6), Store(tmp_path), again).found == 6 and not again.given
 
 
-def test_a_file_that_somebody_changed_meanwhile_is_left_alone(tmp_path: Path) -> None:
+def test_externally_changed_file_is_untouched(tmp_path: Path) -> None:
     path = tmp_path / "runs" / "1.pack"
 
     def append(progress: Progress) -> None:
@@ -102,13 +96,13 @@ def test_a_file_that_somebody_changed_meanwhile_is_left_alone(tmp_path: Path) ->
 # The folder.
 
 
-def test_two_sweeps_do_not_work_in_one_folder(tmp_path: Path) -> None:
+def test_second_sweep_in_directory_is_refused(tmp_path: Path) -> None:
     with Store(tmp_path).held(), pytest.raises(SweepError, match="another sweep uses"):
         carry_out(tasks(1), Store(tmp_path), Scripted())
 
 
 @pytest.mark.parametrize("replaced", [False, True], ids=["removed", "replaced"])
-def test_a_sweep_whose_lock_file_is_gone_writes_nothing_more(replaced: bool, tmp_path: Path) -> None:
+def test_removed_lock_file_stops_writing(replaced: bool, tmp_path: Path) -> None:
     def remove(progress: Progress) -> None:
         if progress.runs == 1:
             (tmp_path / "lock").unlink()
@@ -122,7 +116,7 @@ def test_a_sweep_whose_lock_file_is_gone_writes_nothing_more(replaced: bool, tmp
 
 
 @pytest.mark.parametrize("what", ["", "runs", "runs/1.pack"])
-def test_what_is_removed_during_a_sweep_is_noticed(what: str, tmp_path: Path) -> None:
+def test_removal_during_sweep_is_detected(what: str, tmp_path: Path) -> None:
     folder = tmp_path / "sweep"
 
     def remove(progress: Progress) -> None:
@@ -136,7 +130,7 @@ def test_what_is_removed_during_a_sweep_is_noticed(what: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("large", [False, True], ids=["the first write", "a new file"])
-def test_runs_that_are_removed_before_a_file_is_begun_are_noticed(
+def test_removal_before_new_file_is_detected(
     large: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if large:
@@ -153,7 +147,7 @@ def test_runs_that_are_removed_before_a_file_is_begun_are_noticed(
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_link_that_appears_during_a_sweep_is_not_followed(tmp_path: Path) -> None:
+def test_link_appearing_during_sweep_is_refused(tmp_path: Path) -> None:
     victim, folder = tmp_path / "victim", tmp_path / "sweep"
     path = folder / "runs" / "1.pack"
 
@@ -174,7 +168,7 @@ def test_the_lock_file_is_not_truncated(tmp_path: Path) -> None:
     assert (tmp_path / "lock").read_text() == "somebody's notes"
 
 
-def test_a_sweep_that_is_refused_leaves_no_folder(tmp_path: Path) -> None:
+def test_refused_sweep_leaves_no_directory(tmp_path: Path) -> None:
     def refuse(_outcome: Outcome, _pending: list[Task]) -> None:
         raise SweepError("no")
 
@@ -190,7 +184,7 @@ def test_a_sweep_that_is_refused_leaves_no_folder(tmp_path: Path) -> None:
 # Doubts and failures.
 
 
-def test_a_doubted_run_is_repeated_up_to_a_bound_at_last_alone(tmp_path: Path) -> None:
+def test_untrusted_run_is_repeated_finally_alone(tmp_path: Path) -> None:
     engine = Scripted(doubts=9)
     outcome = carry_out(tasks(1), Store(tmp_path), engine, attempts=3)
     assert [task.alone for task in engine.given] == [False, False, True]
@@ -204,7 +198,7 @@ def test_a_doubted_run_is_repeated_up_to_a_bound_at_last_alone(tmp_path: Path) -
     assert [task.alone for task in more.given] == [False]
 
 
-def test_a_failed_run_does_not_lose_the_others_and_is_tried_again(tmp_path: Path) -> None:
+def test_failed_run_is_retried_keeping_others(tmp_path: Path) -> None:
     outcome = carry_out(tasks(3), Store(tmp_path), Scripted(failing=[2]))
     assert [(one.task.job.seed, one.reason) for one in outcome.failed] == [(2, "it broke")]
     assert len(outcome.stored) == 2
@@ -268,7 +262,7 @@ def program(folder: Path, wait_after: int | None = None) -> list[str]:
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
-def test_a_sweep_that_is_ended_goes_on_where_it_stopped(how: signal.Signals, tmp_path: Path) -> None:
+def test_ended_sweep_resumes(how: signal.Signals, tmp_path: Path) -> None:
     for after in (3, 9):
         # Usually the signal arrives during a run. The sweep stores at most 14 runs before it waits for one.
         running = subprocess.Popen(program(tmp_path, wait_after=7), stderr=subprocess.DEVNULL)
@@ -307,7 +301,7 @@ except KeyboardInterrupt:
 """
 
 
-def test_an_interrupt_ends_a_sweep_whose_only_run_takes_hours(tmp_path: Path) -> None:
+def test_interrupt_ends_hours_long_sweep(tmp_path: Path) -> None:
     text = LONG.format(tests=str(Path(__file__).parent), folder=str(tmp_path / "sweep"))
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60)
     assert done.stdout == "interrupted\n", done.stderr
@@ -359,10 +353,10 @@ def quick_tasks() -> list[Task]:
     return [Task("sim", Job(loaded.alternatives[0], seed)) for seed in range(1, QUICK_RUNS + 1)]
 
 
-def test_kills_at_random_moments_lose_no_run_that_was_told_and_repeat_few(tmp_path: Path) -> None:
-    folder, marks, told = tmp_path / "sweep", tmp_path / "marks", tmp_path / "told"
+def test_random_kills_lose_no_reported_run(tmp_path: Path) -> None:
+    folder, marks, reported = tmp_path / "sweep", tmp_path / "marks", tmp_path / "told"
     text = QUICK.format(
-        tests=str(Path(__file__).parent), marks=str(marks), told=str(told), folder=str(folder)
+        tests=str(Path(__file__).parent), marks=str(marks), reported=str(reported), folder=str(folder)
     )
     chance, kills = random.Random(11), 5
 
@@ -379,7 +373,7 @@ def test_kills_at_random_moments_lose_no_run_that_was_told_and_repeat_few(tmp_pa
         running.kill()
         running.wait()
         kept = kept_in(folder)
-        assert len(kept) >= (int(told.read_text()) if told.exists() else 0)
+        assert len(kept) >= (int(reported.read_text()) if reported.exists() else 0)
     assert len(kept) < QUICK_RUNS, "every kill came during the sweep"
     subprocess.run([sys.executable, "-c", text], check=True, timeout=600)
     kept, ran = kept_in(folder), executed()
@@ -390,7 +384,7 @@ def test_kills_at_random_moments_lose_no_run_that_was_told_and_repeat_few(tmp_pa
     assert sum(ran.values()) - QUICK_RUNS <= kills * (engine_here._AHEAD + 2)
 
 
-def test_a_full_disk_is_reported_and_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_is_reported_without_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = os.fdatasync
     calls = []
 
@@ -411,7 +405,7 @@ def test_a_full_disk_is_reported_and_nothing_is_lost(tmp_path: Path, monkeypatch
     assert set(logged(tmp_path).values()) == {1}
 
 
-def test_a_limit_on_the_size_of_files_cuts_no_run_in_two(tmp_path: Path) -> None:
+def test_file_size_limit_splits_no_run(tmp_path: Path) -> None:
     carry_out(tasks(2), Store(tmp_path), Scripted())
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))
@@ -428,7 +422,7 @@ def test_a_limit_on_the_size_of_files_cuts_no_run_in_two(tmp_path: Path) -> None
 
 
 @pytest.mark.full_disk
-def test_the_first_run_that_cannot_be_kept_leaves_no_file(tmp_path: Path) -> None:
+def test_failed_first_write_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match=r"1\.pack: File too large"):
         carry_out(tasks(2), Store(tmp_path), Scripted())
     assert names(tmp_path) == []
@@ -455,7 +449,7 @@ except OSError as error:
 """
 
 
-def test_a_folder_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
+def test_unwritable_directory_is_an_error(tmp_path: Path) -> None:
     folder = tmp_path / "sweep"
     carry_out(tasks(2), Store(folder), Scripted())
     tmp_path.chmod(0o755)

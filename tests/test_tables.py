@@ -60,7 +60,7 @@ def test_results_fit_every_terminal(small: Results, mixed: Results, width: int) 
             check_whole(make(results), width)
 
 
-def test_a_comparison_shows_every_measure_at_80_columns(small: Results) -> None:
+def test_comparison_shows_measures_at_80_columns(small: Results) -> None:
     text = printed(tables.comparison(small), 80)
     for column in (
         "Goodput, Mbit/s",
@@ -73,7 +73,7 @@ def test_a_comparison_shows_every_measure_at_80_columns(small: Results) -> None:
         assert column in text
 
 
-def test_a_comparison_is_one_row_a_controller_at_160_columns(small: Results) -> None:
+def test_comparison_has_controller_rows_at_160(small: Results) -> None:
     lines = printed(tables.comparison(small), 160).splitlines()
     assert len([line for line in lines if line.startswith(("bbr1", "cubic"))]) == 2
 
@@ -101,7 +101,7 @@ def test_checks_of_agreement_are_whole(width: int) -> None:
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_a_thousand_flows_are_blocks_of_columns(width: int) -> None:
+def test_thousand_flows_form_column_blocks(width: int) -> None:
     table = Fitting("Flow")
     for number in range(7):
         table.add_numbers(f"Measure {number}", "Mbit/s")
@@ -110,7 +110,7 @@ def test_a_thousand_flows_are_blocks_of_columns(width: int) -> None:
     check_whole(table, width)
 
 
-def test_a_word_longer_than_the_terminal_is_folded_not_cut() -> None:
+def test_overlong_word_is_folded_not_cut() -> None:
     table = Fitting("Controller")
     table.add_numbers("Goodput", "Mbit/s")
     name = "bbr1:" + "x" * 220
@@ -120,7 +120,7 @@ def test_a_word_longer_than_the_terminal_is_folded_not_cut() -> None:
     assert "9.59 ± 0.01" in text
 
 
-def test_a_replay_is_counted_in_words_that_fit() -> None:
+def test_replay_total_counts_calls_and_recordings() -> None:
     one = {"calls": 2566, "late": 0, "agrees": True}
     assert recording_tables.replays_total([one]) == "2,566 calls in 1 recording; all decisions are equal."
     other = {**one, "agrees": False}
@@ -132,20 +132,20 @@ def test_a_replay_is_counted_in_words_that_fit() -> None:
     )
 
 
-def test_late_calls_are_counted_beside_their_recording() -> None:
+def test_late_calls_are_counted_per_recording() -> None:
     counts = {"flows": 1, "calls": 9, "replayed": 9}
     one = {"recording": "x.recording", "cc": "bbr", "kernel": "6.18", "whole": True, "agrees": True, **counts}
     assert "equal, 12 late" in printed(recording_tables.replays([{**one, "late": 12}]), 80)
     assert "late" not in printed(recording_tables.replays([{**one, "late": 0}]), 80)
 
 
-def test_what_was_not_measured_is_not_ok() -> None:
+def test_unmeasured_requirement_is_not_ok() -> None:
     found = doctor.Requirement("Kernel world", "emulator", True, "not measured: run the check", "")
     shown = printed(tables.diagnosis([found]), 100)
     assert "–" in shown and " ok " not in shown
 
 
-def test_recordings_of_one_folder_are_named_without_it() -> None:
+def test_recordings_in_directory_omit_its_path() -> None:
     one = {
         "cc": "bbr",
         "kernel": "6.18",

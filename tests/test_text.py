@@ -53,7 +53,7 @@ class Ran:
 
 
 @given(TEXTS)
-def test_cleaned_text_has_nothing_that_is_obeyed(text: str) -> None:
+def test_cleaned_text_has_no_control_sequences(text: str) -> None:
     for clean in (printable, shown, lines, cell, page.text):
         assert obeyed(clean(text)) == []
         assert clean(clean(text)) == clean(text) or clean in (cell, page.text)
@@ -63,12 +63,12 @@ def test_cleaned_text_has_nothing_that_is_obeyed(text: str) -> None:
 
 
 @given(st.text())
-def test_json_that_is_printed_stays_the_same_data(text: str) -> None:
+def test_printed_json_keeps_its_data(text: str) -> None:
     assert json.loads(printable(json.dumps({"name": text}, ensure_ascii=False))) == {"name": text}
 
 
 @pytest.mark.parametrize("one", ["a", "\x1b", "\u202e", "\U000e0041", "😀"])
-def test_long_text_is_bounded_and_keeps_its_end(one: str) -> None:
+def test_long_text_is_truncated_keeping_end(one: str) -> None:
     text = f"{one * 120_000}; write it shorter"
     assert len(shown(text)) == MOST_SHOWN
     assert shown(text).endswith("; write it shorter") and " ... " in shown(text)
@@ -76,7 +76,7 @@ def test_long_text_is_bounded_and_keeps_its_end(one: str) -> None:
 
 
 @given(TEXTS)
-def test_every_exception_of_ours_is_one_printable_line(text: str) -> None:
+def test_every_exception_is_one_printable_line(text: str) -> None:
     raised: list[BaseException] = [
         kind(text)
         for kind in (
@@ -88,13 +88,13 @@ def test_every_exception_of_ours_is_one_printable_line(text: str) -> None:
             SweepError,
         )
     ]
-    raised += [mistake("path.rtt", text, "a time", "write 40 ms"), errors.unfit("--out", text, text)]
+    raised += [mistake("path.rtt", text, "a time", "write 40 ms"), errors.unusable("--out", text, text)]
     for error in raised:
         assert obeyed(str(error)) == [] and "\n" not in str(error)
-    assert obeyed(plugins.said(ValueError(text))) == []
+    assert obeyed(plugins.wording(ValueError(text))) == []
 
 
-def test_message_about_a_long_value_ends_with_its_fix() -> None:
+def test_long_value_error_ends_with_fix() -> None:
     message = str(mistake("path.rtt", "\x1b" * 120_000, "a time", "write 40 ms"))
     assert len(message) <= MOST_SENTENCE and message.endswith("expected a time; write 40 ms")
 
@@ -120,7 +120,7 @@ def test_brackets_of_a_name_are_printed() -> None:
     assert out.file.getvalue() == "[red]x[/red] :smile: [link=y]z[/link]\n"
 
 
-def test_terminal_gets_colours_and_no_escape_of_a_text(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_terminal_gets_colours_but_no_escapes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm-256color")
     raw = io.BytesIO()
@@ -169,7 +169,7 @@ def test_traceback_and_warning_are_printable(monkeypatch: pytest.MonkeyPatch) ->
         lambda text: ("kernel", "check", "--rates", text),
     ],
 )
-def test_typed_text_is_cleaned_in_the_message(
+def test_typed_text_is_cleaned_in_errors(
     in_empty_folder: Path, words: Callable[[str], tuple[str, ...]], text: str
 ) -> None:
     # No command takes such a word.
@@ -190,7 +190,7 @@ def test_typed_text_is_cleaned_in_the_message(
         ("a.toml", f"'{'k' * 120_000}' = 1\n[{HOSTILE[:9]}]\n"),
     ],
 )
-def test_contents_of_a_file_are_cleaned_and_bounded(in_empty_folder: Path, name: str, content: str) -> None:
+def test_file_contents_are_cleaned_and_bounded(in_empty_folder: Path, name: str, content: str) -> None:
     Path(name).write_text(content, encoding="utf-8", errors="replace")
     done = Ran("run", name) if name.endswith("toml") else Ran("advise", "--from", name, "--budget", "0")
     assert done.code == 2
@@ -208,7 +208,7 @@ def test_unknown_column_is_cleaned_and_bounded(in_empty_folder: Path) -> None:
 
 
 @given(st.text(alphabet=HOSTILE + "ab", min_size=1))
-def test_specification_of_a_figure_has_printable_texts(text: str) -> None:
+def test_figure_spec_has_printable_texts(text: str) -> None:
     spec = {"title": {"text": [text, "a"], "subtitle": text}, "data": {"values": [{"label": text, "x": 1.5}]}}
     clean = svg.printable_spec(spec)
     assert obeyed(json.dumps(clean, ensure_ascii=False)) == []

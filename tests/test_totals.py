@@ -4,14 +4,14 @@ import io
 
 import fullpipe as fp
 from conftest import SCENARIOS
-from fullpipe.measures.measures import flow_alone, goodput_bps, unlike_lifetimes
+from fullpipe.measures.measures import different_lifetimes, flow_alone, goodput_bps
 from fullpipe.report import tables
 from fullpipe.report.answers import answers
 
 PATH = {"rate": "10 Mbit/s", "rtt": "20 ms"}
 
 
-def test_flows_one_after_the_other_do_not_exceed_the_link() -> None:
+def test_successive_flows_do_not_exceed_link() -> None:
     flows = [
         {"controller": "cubic", "label": "early", "stop": "10 s"},
         {"controller": "cubic", "label": "late", "start": "10 s"},
@@ -22,25 +22,25 @@ def test_flows_one_after_the_other_do_not_exceed_the_link() -> None:
     assert 9e6 < total.mean < 10e6
     assert "together" in answers(results)["sim"]
     summary = results.runs[0].summary
-    assert unlike_lifetimes(summary)
+    assert different_lifetimes(summary)
     assert goodput_bps(flow_alone(summary, "late")) > 9e6, "a flow's own goodput is over its own lifetime"
 
 
-def test_staggered_flows_of_a_shipped_scenario_do_not_exceed_the_link() -> None:
+def test_staggered_flows_do_not_exceed_link() -> None:
     summary = fp.run(SCENARIOS / "five-bbr.toml").runs[0].summary
     assert sum(flow["goodput_bps"] for flow in summary["flows"]) > 100e6, "what was reported before"
     assert 90e6 < goodput_bps(summary) < 100e6
 
 
-def test_over_equal_lifetimes_the_total_is_the_sum() -> None:
+def test_equal_lifetimes_total_is_sum() -> None:
     flows = [{"controller": name, "start_jitter": "0 s"} for name in ("bbr1", "cubic")]
     summary = fp.run({"duration": "3 s", "path": PATH, "flows": flows}).runs[0].summary
-    assert not unlike_lifetimes(summary)
+    assert not different_lifetimes(summary)
     total = sum(flow["goodput_bps"] for flow in summary["flows"])
     assert abs(goodput_bps(summary) - total) < 1e-6 * total
 
 
-def test_completion_times_of_requests_are_in_every_table() -> None:
+def test_request_completion_times_are_in_tables() -> None:
     from rich.console import Console
 
     from fullpipe.report.report import html
@@ -63,7 +63,7 @@ def test_completion_times_of_requests_are_in_every_table() -> None:
     assert "FCT mean" in html(results, [])
 
 
-def test_bulk_flows_have_no_columns_of_completion_times() -> None:
+def test_bulk_flows_have_no_completion_columns() -> None:
     from fullpipe.measures.measures import columns
 
     summary = fp.run({"duration": "1 s", "path": PATH, "compare": ["reno"]}).runs[0].summary
@@ -71,7 +71,7 @@ def test_bulk_flows_have_no_columns_of_completion_times() -> None:
     assert [column.heading for column in columns([summary])][-1] == "Loss"
 
 
-def test_a_total_is_said_under_the_flows_and_that_unlike_lifetimes_do_not_add_up() -> None:
+def test_total_and_unequal_lifetimes_are_noted() -> None:
     flows = [{"controller": "reno"}, {"controller": "reno", "start": "1 s"}]
     path = {"rate": "5 Mbit/s", "rtt": "10 ms"}
     results = fp.run({"name": "two", "duration": "2 s", "path": path, "flows": flows})

@@ -36,20 +36,20 @@ def shown(table: object) -> str:
     return console.file.getvalue()
 
 
-def test_counts_are_of_every_alternative_not_of_the_last(small: Results) -> None:
+def test_trusted_counts_cover_every_alternative(small: Results) -> None:
     results = of(small, {"bbr1": 1, "cubic": 3})
-    said = "3 repetitions, 1 to 3 of them trusted"
+    message = "3 repetitions, 1 to 3 of them trusted"
     assert tables.how_often(results) == "Trusted runs: bbr1: kernel 1 of 3; cubic: kernel 3."
     notes = tables.comparison_notes(results)
-    assert notes[0] == f"± is the 95 % confidence interval of the mean (kernel {said})."
+    assert notes[0] == f"± is the 95 % confidence interval of the mean (kernel {message})."
     assert notes[1] == "A single run gives no confidence interval (kernel)."
     body = html(results, [])
-    assert f"Linux kernel: {said}" in body
+    assert f"Linux kernel: {message}" in body
     assert "One run gives no interval (Linux kernel)" in body
-    assert said in str(summary.figure(results)["title"])
+    assert message in str(summary.figure(results)["title"])
 
 
-def test_numbers_of_an_alternative_without_a_trusted_run_are_shown_and_marked(small: Results) -> None:
+def test_untrusted_numbers_are_shown_and_marked(small: Results) -> None:
     results = of(small, {"bbr1": 0, "cubic": 2})
     goodputs = [run.summary["total_goodput_bps"] / 1e6 for run in results.runs if run.label == "bbr1"]
     spread = f"{min(goodputs):.2f} to {max(goodputs):.2f}"
@@ -66,7 +66,7 @@ def test_numbers_of_an_alternative_without_a_trusted_run_are_shown_and_marked(sm
     assert spread in body and body.count('<abbr class="untrustworthy"') == 1
 
 
-def test_such_numbers_are_in_no_mean_and_no_answer(small: Results) -> None:
+def test_untrusted_numbers_are_in_no_mean(small: Results) -> None:
     results = of(small, {"bbr1": 0, "cubic": 2})
     assert results.groups[0].measures["goodput_bps"] is None
     assert "bbr1 has no trusted run" in answers(results)["kernel"]

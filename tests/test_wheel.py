@@ -49,7 +49,7 @@ def outside(python: Path | str, words: tuple[str, ...], folder: Path) -> str:
 
 
 @pytest.mark.parametrize("words", EVERYWHERE, ids=" ".join)
-def test_what_is_installed_works_without_a_checkout(words: tuple[str, ...], tmp_path: Path) -> None:
+def test_installed_package_works_without_checkout(words: tuple[str, ...], tmp_path: Path) -> None:
     assert EVERYWHERE[words] in outside(sys.executable, words, tmp_path)
 
 
@@ -75,11 +75,11 @@ def empty(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return python
 
 
-def test_a_wheel_is_for_old_and_new_pythons_and_any_linux(wheel: Path) -> None:
+def test_wheel_supports_abi3_and_manylinux(wheel: Path) -> None:
     assert "-cp311-abi3-" in wheel.name and "manylinux_2_17_" in wheel.name
 
 
-def test_a_wheel_carries_what_a_checkout_has_beside_the_package(wheel: Path) -> None:
+def test_wheel_carries_shipped_files(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as opened:
         names = set(opened.namelist())
         notices = opened.read("fullpipe/THIRD-PARTY-NOTICES.txt").decode()

@@ -95,7 +95,7 @@ def legend(spec: Any) -> Any:
 # The simulator fills the columns that a world in Python may use.
 
 
-def test_the_columns_of_series_are_those_of_the_simulator(small: Results) -> None:
+def test_series_columns_match_simulator(small: Results) -> None:
     assert dict(small.runs[0].flow_series().schema) == FLOW_COLUMNS
     assert dict(small.runs[0].link_series().schema) == LINK_COLUMNS
 
@@ -126,7 +126,7 @@ def test_all_worlds() -> None:
 
 
 @pytest.mark.usefixtures("ideal")
-def test_a_world_that_refuses_is_an_error_alone_and_a_note_beside_others(
+def test_refusing_world_is_error_or_note(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     why = "the ideal fluid knows only flows without an end; leave out sizes"
@@ -148,9 +148,7 @@ def test_a_world_that_refuses_is_an_error_alone_and_a_note_beside_others(
     assert isinstance(failed, Failed) and failed.reason == why
 
 
-def test_alternatives_that_a_world_refuses_do_not_cost_the_others_their_runs(
-    ideal: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_refused_alternatives_do_not_affect_others(ideal: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_cubic(_self: World, alternative: scenario.Alternative) -> str | None:
         return "there is no cubic here" if alternative.label == "cubic" else None
 
@@ -165,8 +163,8 @@ def test_two_worlds_agree_or_not() -> None:
     found = fp.agree(DOCUMENT, worlds=("sim", "ideal"), seeds=2)
     assert found.results.worlds == ["sim", "ideal"]
     assert found.worlds == ("sim", "ideal")
-    told = found.to_dict()
-    rtt = next(one for one in told["checks"] if one["measure"].startswith("RTT mean"))
+    reported = found.to_dict()
+    rtt = next(one for one in reported["checks"] if one["measure"].startswith("RTT mean"))
     assert list(rtt) == [
         "alternative",
         "measure",
@@ -187,13 +185,13 @@ def test_two_worlds_agree_or_not() -> None:
 
 @pytest.mark.usefixtures("ideal")
 @pytest.mark.parametrize("worlds", ["sim", ("sim",), ("sim", "sim"), ("sim", "nowhere")])
-def test_what_are_no_two_worlds_is_an_error(worlds: Sequence[str]) -> None:
+def test_invalid_world_pair_is_an_error(worlds: Sequence[str]) -> None:
     with pytest.raises(fp.ScenarioError):
         fp.agree(DOCUMENT, worlds=worlds)
 
 
 @pytest.mark.usefixtures("ideal")
-def test_figures_have_its_name_and_a_colour_of_its_own() -> None:
+def test_figures_have_world_name_and_colour() -> None:
     both = Results(
         api.load(DOCUMENT), [run for name in ("sim", "ideal") for run in fp.run(DOCUMENT, world=name).runs]
     )
@@ -216,7 +214,7 @@ def test_the_report_has_it(tmp_path: Path) -> None:
     assert "ideal fluid: 1 seed" in page
 
 
-def test_data_of_a_world_that_is_not_installed_are_still_shown(ideal: World, tmp_path: Path) -> None:
+def test_uninstalled_world_data_are_still_shown(ideal: World, tmp_path: Path) -> None:
     found = fp.run(DOCUMENT, world=ideal.name)
     registry._registered.clear()
     page = found.report(tmp_path / "report.html").read_text(encoding="utf-8")
@@ -231,9 +229,9 @@ def test_a_grid_with_the_third_world(tiny: Path) -> None:
     plan = agree_grid.plan(
         str(tiny), worlds=("sim", "ideal"), quick=False, only=None, seeds=2, repetitions=None, attempts=None
     )
-    said: list[str] = []
-    found = grid_run.carry_out(plan, Path("here"), say=said.append)
-    assert said[0].startswith("tiny: 3 cells, ideal hosts; 6 simulator runs and 6 ideal runs to do, ")
+    data: list[str] = []
+    found = grid_run.carry_out(plan, Path("here"), say=data.append)
+    assert data[0].startswith("tiny: 3 cells, ideal hosts; 6 simulator runs and 6 ideal runs to do, ")
     assert found.judged == 3
     page = grid_write.everything(found, Path("here")).read_text(encoding="utf-8")
     assert "Simulator and ideal on the grid tiny" in page
@@ -241,16 +239,16 @@ def test_a_grid_with_the_third_world(tiny: Path) -> None:
     assert theme.world_colours(["ideal"])["ideal"] in page
     cells = pl.read_parquet("here/cells.parquet")
     assert {"sim_mean", "sim_ci95_low", "ideal_mean", "ideal_least", "ideal_runs"} <= set(cells.columns)
-    told = json.loads(Path("here/grid.json").read_text(encoding="utf-8"))
-    assert told["worlds"] == ["sim", "ideal"] and told["builds"]["ideal"] == "1"
-    assert set(told["cells"][0]["measures"]["goodput_bps"]) >= {"sim", "ideal"}
+    reported = json.loads(Path("here/grid.json").read_text(encoding="utf-8"))
+    assert reported["worlds"] == ["sim", "ideal"] and reported["builds"]["ideal"] == "1"
+    assert set(reported["cells"][0]["measures"]["goodput_bps"]) >= {"sim", "ideal"}
     # A second time, nothing is run.
-    said.clear()
-    grid_run.carry_out(plan, Path("here"), say=said.append)
-    assert said == ["tiny: all 12 runs are already in here"]
+    data.clear()
+    grid_run.carry_out(plan, Path("here"), say=data.append)
+    assert data == ["tiny: all 12 runs are already in here"]
 
 
-def test_the_command_for_a_grid_names_the_worlds(tiny: Path) -> None:
+def test_grid_command_names_worlds(tiny: Path) -> None:
     arguments = ["agree", "--grid", str(tiny), "--worlds", "sim,ideal", "--seeds", "1", "--out", "here"]
     code, printed = command(*arguments)
     assert code == 1, printed
@@ -258,7 +256,7 @@ def test_the_command_for_a_grid_names_the_worlds(tiny: Path) -> None:
     assert "--worlds sim,ideal" in Path("here/table.md").read_text(encoding="utf-8")
 
 
-def test_a_sweep_is_resumed_unless_the_build_changes(
+def test_sweep_resumes_unless_build_changes(
     ideal: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alternative = api.load(DOCUMENT).alternatives[0]
@@ -302,7 +300,7 @@ class Restless(World):
         return run
 
 
-def test_a_world_in_wall_time_is_repeated_until_trusted_and_counted_in_repetitions() -> None:
+def test_wall_time_world_repeats_until_trusted() -> None:
     restless = Restless()
     register(restless)
     seen: list[tuple[str, float, int]] = []
@@ -323,7 +321,7 @@ def command_notes(results: Results) -> str:
     return "\n".join(tables.run_notes(results))
 
 
-def test_nothing_runs_beside_wall_time_unless_it_fits() -> None:
+def test_wall_time_runs_exclude_other_worlds() -> None:
     register(Restless())
     engine = Local(cores=2)
     alternative = api.load(DOCUMENT).alternatives[0]
@@ -359,7 +357,7 @@ def test_help_lists_it(arguments: list[str]) -> None:
 
 
 @pytest.mark.usefixtures("ideal")
-def test_an_unknown_world_is_told_the_names() -> None:
+def test_unknown_world_error_lists_names() -> None:
     with pytest.raises(fp.ScenarioError, match="expected sim, kernel, ideal, qdisc or all"):
         fp.run(DOCUMENT, world="elsewhere")
 
@@ -382,7 +380,7 @@ def test_names_that_a_world_cannot_have(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["SIM", "All", None, 7])
-def test_names_that_are_none_or_look_like_another(name: Any) -> None:
+def test_invalid_or_lookalike_names_are_refused(name: Any) -> None:
     with pytest.raises(fp.ScenarioError, match=r"^world: "):
         register(Named(name))
 
@@ -489,7 +487,7 @@ def in_summary(**fields: Any) -> Any:
         (lambda run: replace(run, flow_parquet=None), "flow_parquet = None"),
     ],
 )
-def test_a_world_that_misbehaves_fails_one_run_and_no_other(spoil: Any, reason: str) -> None:
+def test_misbehaving_world_fails_one_run(spoil: Any, reason: str) -> None:
     register(Bad(spoil))
     (alternative,) = scenario.from_document(DOCUMENT).alternatives
     ended = list(Local().run(Task("bad", Job(alternative, seed)) for seed in (1, 2, 3)))
@@ -515,8 +513,8 @@ def test_no_installed_package_ends_a_command(
     assert done.returncode in (0, 1) and "Traceback" not in done.stderr, done.stderr
     assert done.stdout
     if arguments == ["doctor"]:
-        said = " ".join(done.stdout.split())
-        assert "leaves:World cannot be loaded" in said and "mute:World cannot be loaded" in said, said
+        data = " ".join(done.stdout.split())
+        assert "leaves:World cannot be loaded" in data and "mute:World cannot be loaded" in data, data
 
 
 @pytest.mark.parametrize(
@@ -526,7 +524,7 @@ def test_no_installed_package_ends_a_command(
         ("outsider:Far", "<class 'outsider.Far'> is no"),
     ],
 )
-def test_a_command_of_a_package_that_cannot_be_used_says_why(
+def test_unusable_package_command_explains_why(
     installed: dict[str, str], tmp_path: Path, point: str, reason: str
 ) -> None:
     points = f"[fullpipe.commands]\nbroken = {point}\ncontrollers = {point}\n"
@@ -537,7 +535,7 @@ def test_a_command_of_a_package_that_cannot_be_used_says_why(
     assert outside(installed, "controllers").returncode == 0
 
 
-def test_a_name_is_taken_once_but_a_cell_of_a_notebook_may_run_again() -> None:
+def test_duplicate_name_needs_same_class() -> None:
     register(Named("x"))
     again = Named("x")
     register(again)
@@ -599,7 +597,7 @@ def test_a_world_of_an_installed_package(installed: dict[str, str], in_empty_fol
     assert "outsider:missing cannot be loaded" in wrong.stderr
 
 
-def test_packages_are_looked_for_only_when_needed(installed: dict[str, str]) -> None:
+def test_packages_are_loaded_only_when_needed(installed: dict[str, str]) -> None:
     script = (
         "import sys, fullpipe.api; from fullpipe.runs.worlds import registry;"
         "registry.named('sim'); assert 'outsider' not in sys.modules;"
@@ -608,7 +606,7 @@ def test_packages_are_looked_for_only_when_needed(installed: dict[str, str]) -> 
     subprocess.run([sys.executable, "-c", script], env=installed, check=True, timeout=60)
 
 
-def test_the_doctor_names_worlds_that_cannot_be_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_names_unloadable_worlds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "load_installed", lambda: {"far": "outsider:Far cannot be loaded: no"})
     monkeypatch.setattr(kernel, "doctor", list)
     (found,) = [one for one in doctor.requirements() if one.name == "far"]
@@ -623,7 +621,7 @@ def test_the_doctor_asks_each_world(ideal: World, monkeypatch: pytest.MonkeyPatc
     assert found.group == "Ideal world"
 
 
-def test_nothing_outside_the_room_of_worlds_is_named_after_one() -> None:
+def test_only_worlds_room_uses_world_names() -> None:
     package = Path(scenario.__file__).parent.parent
     found = set()
     for path in sorted(package.rglob("*.py")):

@@ -20,7 +20,7 @@ use fullpipe_cc::{
 use fullpipe_cc::{Limits, Trigger, TxState};
 use fullpipe_units::{Duration, Rate, Time};
 
-use crate::measure::{Samples, interleaved, tell, tell_one};
+use crate::measure::{Samples, interleaved, report, report_one};
 
 const ROUNDS: usize = 15;
 /// ACKs between two looks at the clock: few enough for the events to stay in the fastest cache.
@@ -111,8 +111,8 @@ pub(crate) fn table(subjects: &mut [Box<dyn Subject>]) -> Vec<Samples> {
     for (subject, nanos) in subjects.iter().zip(&samples) {
         let (name, bytes) = (subject.name(), subject.state_bytes());
         println!("{:<28} {:>8} {:>8.1} {:>6.1}", name, bytes, nanos.median(), nanos.min());
-        tell("controllers", name, "ns/ACK", nanos, None);
-        tell_one("state", name, "B", bytes as f64);
+        report("controllers", name, "ns/ACK", nanos, None);
+        report_one("state", name, "B", bytes as f64);
     }
     samples
 }
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn bbr_goes_through_its_phases_and_measures_the_link() {
+    fn bbr_visits_phases_and_measures_link() {
         let bbr1 = Bbr1::new(&bbr1::Params::default(), &config(), &connection(Time::ZERO));
         let (share, snapshot) = a_minute_of(bbr1, false);
         assert!(share(Phase::ProbeBwUp) >= 8 && share(Phase::ProbeBwDown) >= 8);
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn bbr3_goes_through_its_phases_and_measures_the_link() {
+    fn bbr3_visits_phases_and_measures_link() {
         let bbr3 = Bbr3::new(&bbr3::Params::default(), &config(), &connection(Time::ZERO));
         let (share, snapshot) = a_minute_of(bbr3, false);
         assert!(share(Phase::ProbeBwUp) >= 2 && share(Phase::ProbeBwRefill) >= 1);

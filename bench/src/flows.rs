@@ -1,7 +1,7 @@
 //! Many flows on one link: nanoseconds a packet against one flow.
 
 use crate::case::{Case, nanos_a_packet, run, sent};
-use crate::measure::{interleaved, tell, tell_one};
+use crate::measure::{interleaved, report, report_one};
 
 const ROUNDS: usize = 5;
 const FLOWS: [u32; 6] = [1, 2, 10, 100, 1_000, 10_000];
@@ -40,8 +40,8 @@ pub(crate) fn table() {
                 nanos.ratio_to(&samples[0]),
             );
             let case = format!("{controller}, {flows}");
-            tell("flows", &case, "ns/packet", nanos, Some(nanos.ratio_to(&samples[0])));
-            tell_one("resent", &case, "%", resent as f64 * 100.0 / sent(&run) as f64);
+            report("flows", &case, "ns/packet", nanos, Some(nanos.ratio_to(&samples[0])));
+            report_one("resent", &case, "%", resent as f64 * 100.0 / sent(&run) as f64);
         }
     }
 }

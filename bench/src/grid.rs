@@ -169,7 +169,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn the_whole_grid_has_every_path_once() {
+    fn full_grid_has_each_path_once() {
         let jobs = jobs(&Options::read(&[]).unwrap());
         let paths: BTreeSet<_> =
             jobs.iter().map(|job| (job.controller, job.mbits, job.rtt_ms, job.buffer)).collect();

@@ -48,7 +48,7 @@ impl Samples {
 }
 
 /// Says a value in JSON, if that was asked for: a line of `results/speed.jsonl`. `ratio`: to the first case of its kind.
-pub(crate) fn tell(benchmark: &str, case: &str, unit: &str, samples: &Samples, ratio: Option<f64>) {
+pub(crate) fn report(benchmark: &str, case: &str, unit: &str, samples: &Samples, ratio: Option<f64>) {
     if JSON.load(Ordering::Relaxed) {
         let high = samples.0.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let (median, low, runs) = (samples.median(), samples.min(), samples.0.len());
@@ -60,8 +60,8 @@ pub(crate) fn tell(benchmark: &str, case: &str, unit: &str, samples: &Samples, r
 }
 
 /// The same for what one run tells.
-pub(crate) fn tell_one(benchmark: &str, case: &str, unit: &str, value: f64) {
-    tell(benchmark, case, unit, &Samples(vec![value]), None);
+pub(crate) fn report_one(benchmark: &str, case: &str, unit: &str, value: f64) {
+    report(benchmark, case, unit, &Samples(vec![value]), None);
 }
 
 fn median(mut values: Vec<f64>) -> f64 {

@@ -1,7 +1,7 @@
 //! One bulk flow: nanoseconds a packet, without loss and with.
 
 use crate::case::{Case, nanos_a_packet, run, sent, thread_nanos};
-use crate::measure::{interleaved, tell};
+use crate::measure::{interleaved, report};
 
 const ROUNDS: usize = 9;
 /// Enough for set-up and start-up not to count.
@@ -45,7 +45,7 @@ fn three_losses(controller: &str, rate: &str, rtt: &str) {
             nanos.ratio_to(&samples[0]),
         );
         let case = format!("{controller}, {rate}, {rtt}, {}", loss.unwrap_or("0 %"));
-        tell("packets", &case, "ns/packet", nanos, Some(nanos.ratio_to(&samples[0])));
+        report("packets", &case, "ns/packet", nanos, Some(nanos.ratio_to(&samples[0])));
     }
 }
 

@@ -3,7 +3,7 @@
 use fullpipe_path::DISCIPLINES;
 
 use crate::case::{Case, nanos_a_packet, run, sent};
-use crate::measure::{interleaved, tell};
+use crate::measure::{interleaved, report};
 
 const ROUNDS: usize = 9;
 /// Enough for set-up and start-up not to count.
@@ -41,7 +41,7 @@ pub(crate) fn table() {
                 (nanos.ratio_to(&samples[0]) - 1.0) * samples[0].median(),
             );
             let case = format!("{controller}, {name}");
-            tell("queues", &case, "ns/packet", nanos, Some(nanos.ratio_to(&samples[0])));
+            report("queues", &case, "ns/packet", nanos, Some(nanos.ratio_to(&samples[0])));
         }
     }
 }

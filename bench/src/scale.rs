@@ -5,7 +5,7 @@ use std::time::Instant;
 use fullpipe_units::{Bytes, Duration, Rate};
 
 use crate::case::{Case, nanos_a_packet, run, sent};
-use crate::measure::{interleaved, tell};
+use crate::measure::{interleaved, report};
 use crate::memory;
 
 const ROUNDS: usize = 3;
@@ -79,7 +79,7 @@ fn cell(controller: &str, mbits: u64, rtt_ms: u64) {
         held as f64 / out as f64,
         remark(packets, out, bdp_packets),
     );
-    tell("scale", &format!("{controller}, {rate}, {rtt}"), "ns/packet", nanos, None);
+    report("scale", &format!("{controller}, {rate}, {rtt}"), "ns/packet", nanos, None);
 }
 
 fn peak_of_almost_nothing(case: &Case) -> i64 {

@@ -47,10 +47,10 @@ const WORDS: &[&str] = &[
     "crates/scenario/src/reader.rs",
     "crates/scenario/src/resolve",
     "crates/scenario/src/resolve.rs",
-    "crates/scenario/src/said.rs",
+    "crates/scenario/src/change_text.rs",
     "crates/scenario/src/schema.rs",
     "crates/scenario/src/unit.rs",
-    "crates/sim/src/said.rs",
+    "crates/sim/src/change_text.rs",
 ];
 
 /// What decides whether a spec may run, and in which words it is refused; not what its run gives.

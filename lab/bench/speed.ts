@@ -14,8 +14,8 @@ const lab = process.cwd();
 function native(): (number | undefined)[] {
   const program = process.env["NATIVE"] ?? "";
   if (program === "") return CASES.map(() => undefined);
-  const said = execFileSync(program, { input: JSON.stringify(CASES), maxBuffer: 1 << 26 }).toString();
-  return JSON.parse(said) as number[];
+  const message = execFileSync(program, { input: JSON.stringify(CASES), maxBuffer: 1 << 26 }).toString();
+  return JSON.parse(message) as number[];
 }
 
 async function inNode(): Promise<Measured[]> {
@@ -47,14 +47,14 @@ async function inBrowser(): Promise<(Measured | undefined)[]> {
 const columns = { native: native(), node: await inNode(), browser: await inBrowser() };
 const rows = CASES.map((one, index) => {
   const packets = columns.node[index]?.packets ?? 0;
-  const said = (ms: number | undefined) => (ms === undefined ? "-" : `${ms.toFixed(2)} ms, ${(packets / ms / 1e3).toFixed(1)} M/s`);
+  const message = (ms: number | undefined) => (ms === undefined ? "-" : `${ms.toFixed(2)} ms, ${(packets / ms / 1e3).toFixed(1)} M/s`);
   const ratio = (ms: number | undefined) => {
     const native = columns.native[index];
     return ms === undefined || native === undefined ? "-" : (ms / native).toFixed(2);
   };
   const node = columns.node[index]?.best_ms;
   const browser = columns.browser[index]?.best_ms;
-  return { case: one.name, packets, native: said(columns.native[index]), node: said(node), "node/native": ratio(node), browser: said(browser), "browser/native": ratio(browser), "first in browser": `${columns.browser[index]?.first_ms.toFixed(0) ?? "-"} ms` };
+  return { case: one.name, packets, native: message(columns.native[index]), node: message(node), "node/native": ratio(node), browser: message(browser), "browser/native": ratio(browser), "first in browser": `${columns.browser[index]?.first_ms.toFixed(0) ?? "-"} ms` };
 });
 console.table(rows);
 console.log(`engine.wasm: ${String(readFileSync(fileURLToPath(new URL("file://" + lab + "/src/engine/engine.wasm"))).length)} bytes; packets a second are data packets sent`);

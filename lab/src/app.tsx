@@ -26,8 +26,8 @@ const THEMES = ["system", "light", "dark"] as const;
 type Theme = (typeof THEMES)[number];
 
 function themeNow(): Theme {
-  const said = document.documentElement.dataset["theme"];
-  return said === "light" || said === "dark" ? said : "system";
+  const message = document.documentElement.dataset["theme"];
+  return message === "light" || message === "dark" ? message : "system";
 }
 
 export function App() {

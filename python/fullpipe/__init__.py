@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fullpipe.advisor.map import DecisionMap
     from fullpipe.agreement.agreement import Agreement
     from fullpipe.api import agree, compare, controllers, load, run, run_in_order, schema
-    from fullpipe.conformance.conformity import Conformity
+    from fullpipe.conformance.conformance_report import ConformanceReport
     from fullpipe.conformance.recordings import read_recording
     from fullpipe.conformance.run import conform
     from fullpipe.errors import OutputError
@@ -38,7 +38,7 @@ __all__ = [
     "Advice",
     "Agreement",
     "Cancelled",
-    "Conformity",
+    "ConformanceReport",
     "Controller",
     "ControllerError",
     "DecisionMap",
@@ -76,7 +76,7 @@ _HOME = {
     "compare": "fullpipe.api",
     "controllers": "fullpipe.api",
     "conform": "fullpipe.conformance.run",
-    "Conformity": "fullpipe.conformance.conformity",
+    "ConformanceReport": "fullpipe.conformance.conformance_report",
     "load": "fullpipe.api",
     "queues": "fullpipe.api",
     "Controller": "fullpipe.scenario.controllers",

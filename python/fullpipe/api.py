@@ -252,7 +252,7 @@ def agree(
     # Wall time first, and else the reference: if it cannot run, there is nothing to compare.
     order = (ours, theirs) if ours.wall_time and not theirs.wall_time else (theirs, ours)
     planned = _planned(loaded, order, Repeats(seeds, repetitions, attempts))
-    _tell(begin, planned)
+    _report(begin, planned)
     done = {world.name: _carry_out([(world, wanted)], attempts, watch) for world, wanted in planned}
     (our_runs, our_notes), (their_runs, their_notes) = done[ours.name], done[theirs.name]
     notes = [*loaded.notes, *our_notes, *their_notes]
@@ -284,7 +284,7 @@ def execute(
     planned = [(one, logged(wanted, logs)) for one, wanted in planned]
     if logs is not None:
         _check_logs(observer.begin_logs, planned, logs.limit)
-    _tell(observer.begin, planned)
+    _report(observer.begin, planned)
     runs, notes = _carry_out(planned, repeats.attempts, observer.watch)
     return runs, [*notes, *(note for run in runs for note in run.log_notes)]
 
@@ -309,7 +309,7 @@ def _planned(what: Scenario, worlds: Sequence[World], repeats: Repeats) -> list[
     return planned
 
 
-def _tell(begin: Beginner | None, planned: Sequence[tuple[World, list[Job]]]) -> None:
+def _report(begin: Beginner | None, planned: Sequence[tuple[World, list[Job]]]) -> None:
     """Tells how many runs there are, and how long they take if none is repeated."""
     if begin is None:
         return
@@ -369,7 +369,7 @@ def _in_world(
 
     Raises the first alternative's error when it can run none.
     """
-    tell = _progress(watch, world.name, len(wanted))
+    notify = _progress(watch, world.name, len(wanted))
     runs: list[Run] = []
     refused: dict[str, _native.WorldError] = {}
     by_label: dict[str, list[Job]] = {}
@@ -380,12 +380,12 @@ def _in_world(
             refused[label] = _native.WorldError(reason)
             del by_label[label]
     if _side_by_side(world):
-        runs = pool.run(world, [job for own in by_label.values() for job in own], tell)
+        runs = pool.run(world, [job for own in by_label.values() for job in own], notify)
     else:
         done = 0
         for label, own in by_label.items():
             try:
-                runs += _trusted(world, own, attempts, lambda part, before=done: tell(before + part))  # type: ignore[misc]
+                runs += _trusted(world, own, attempts, lambda part, before=done: notify(before + part))  # type: ignore[misc]
             except _native.WorldError as error:
                 refused[label] = error
             done += len(own)

@@ -38,7 +38,7 @@ def mistake(field: str, given: object, expected: str, fix: str) -> ScenarioError
     return error
 
 
-def unfit(option: str, wrong: str, fix: str) -> ScenarioError:
+def unusable(option: str, wrong: str, fix: str) -> ScenarioError:
     """A `ScenarioError` for an option that does not fit the others: "--list needs a grid; ..."."""
     error = ScenarioError(f"{option} {wrong}; {fix}")
     error.field, error.given, error.expected, error.fix = option.lstrip("-"), option, wrong, fix

@@ -194,13 +194,13 @@ def age(line: Mapping[str, Any], today: Builds) -> str:
 
 def ages_sentence(lines: Sequence[Mapping[str, Any]], name: str, today: Builds) -> str:
     """What of a table is not of today's code; empty if nothing is. `name` is a part of the keys."""
-    said = []
+    message = []
     for word, sentence in _AGES.items():
         old = [str(line["key"][name]) for line in lines if age(line, today) == word]
         if old:
             whole = len(old) == len(lines)
-            said.append(sentence.format("the whole table" if whole else joined(list(dict.fromkeys(old)))))
-    return " ".join(said)
+            message.append(sentence.format("the whole table" if whole else joined(list(dict.fromkeys(old)))))
+    return " ".join(message)
 
 
 def fault(value: Any, schema: Mapping[str, Any]) -> str | None:

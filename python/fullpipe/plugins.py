@@ -33,7 +33,7 @@ def _each(group: str, use: Callable[[metadata.EntryPoint], None]) -> dict[str, s
         except BaseException as error:
             if is_interrupt(error):
                 raise
-            broken[point.name] = f"{point.value} cannot be loaded: {said(error)}"
+            broken[point.name] = f"{point.value} cannot be loaded: {message(error)}"
     return broken
 
 
@@ -42,7 +42,7 @@ def is_interrupt(error: BaseException) -> bool:
     return isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread()
 
 
-def said(error: BaseException) -> str:
+def message(error: BaseException) -> str:
     """What an exception of other people's code says; its class if it says nothing, or fails to."""
     try:
         text = str.__str__(str(error))
@@ -55,5 +55,5 @@ def said(error: BaseException) -> str:
 
 def described(error: BaseException) -> str:
     """The class of an exception, and what it says."""
-    name, text = type(error).__name__, said(error)
+    name, text = type(error).__name__, message(error)
     return name if text == name else f"{name}: {text}"

@@ -180,7 +180,9 @@ class Copy:
         if code not in (0, 1):
             raise BrokenError(f"`fullpipe conform bbr3` ended with {code}:\n{self.output}")
         cases = {
-            one["name"]: _told(one) for one in json.loads(self.output)["cases"] if one["verdict"] == "fail"
+            one["name"]: _reported(one)
+            for one in json.loads(self.output)["cases"]
+            if one["verdict"] == "fail"
         }
         return Verdict(cases=cases, seconds=time.monotonic() - start)
 
@@ -220,7 +222,7 @@ class Copy:
         return running.returncode
 
 
-def _told(case: dict[str, Any]) -> str:
+def _reported(case: dict[str, Any]) -> str:
     """What a failing case says: the first criterion that is not met, and why."""
     for one in case["criteria"]:
         if not one["met"]:
@@ -258,7 +260,7 @@ def problem(mistake: Mistake, verdict: Verdict) -> str | None:
     return f"the list expects {' and '.join(missing)} to notice" if missing else None
 
 
-def told(verdict: Verdict, *, short: bool) -> tuple[str, str, str]:
+def reported(verdict: Verdict, *, short: bool) -> tuple[str, str, str]:
     """Replay, laws and unit tests, in words."""
     replay = ""
     if verdict.replay:
@@ -281,11 +283,11 @@ def markdown(results: list[tuple[Mistake, Verdict]]) -> str:
     ]
     for mistake, verdict in results:
         if mistake.case:
-            said = verdict.cases.get(mistake.case, "passes")
+            message = verdict.cases.get(mistake.case, "passes")
             others = ", ".join(name for name in verdict.cases if name != mistake.case)
-            cases.append(f"| {mistake.what} | {mistake.made} | `{mistake.case}`: {said} | {others} |")
+            cases.append(f"| {mistake.what} | {mistake.made} | `{mistake.case}`: {message} | {others} |")
         else:
-            replay, laws, units = told(verdict, short=True)
+            replay, laws, units = reported(verdict, short=True)
             rows.append(
                 f"| {mistake.what} | {mistake.made} | {replay} | {laws.replace('_', ' ')} | {units} |"
             )
@@ -346,7 +348,7 @@ def main() -> int:
             results.append((mistake, verdict))
             wrong = problem(mistake, verdict)
             problems += wrong is not None
-            replay, laws, units = told(verdict, short=True)
+            replay, laws, units = reported(verdict, short=True)
             by = [f"replay: {replay}" if replay else "", f"laws: {laws}" if laws else ""]
             by.append(f"unit tests: {units}" if units else "")
             by.append(f"cases: {', '.join(verdict.cases)}" if verdict.cases else "")

@@ -11,7 +11,7 @@ mod quinn;
 mod rtt;
 
 use controllers::BBR_WITH_SAMPLER;
-use measure::{Samples, tell};
+use measure::{Samples, report};
 
 fn main() {
     match std::env::args().skip(1).collect::<Vec<_>>().as_slice() {
@@ -35,6 +35,6 @@ fn main() {
         let ratio = of(theirs).ratio_to(of(ours));
         println!("{:<28} {:>6.2} of \"{ours}\"", theirs, ratio);
         // Once more, now with the ratio: the last line of a case counts.
-        tell("controllers", theirs, "ns/ACK", of(theirs), Some(ratio));
+        report("controllers", theirs, "ns/ACK", of(theirs), Some(ratio));
     }
 }

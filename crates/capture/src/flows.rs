@@ -128,13 +128,13 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_of_over_100_ms_begins_a_transfer() {
+    fn pause_over_100_ms_starts_transfer() {
         let list = [(5, segment(1, 0, 100)), (105, segment(1, 100, 100)), (206, segment(1, 200, 50))];
         assert_eq!(made(&list), [(0, 5, 0, 200), (0, 206, 101, 50)]);
     }
 
     #[test]
-    fn what_is_sent_again_counts_once_and_its_silence_is_no_pause() {
+    fn retransmission_counts_once_without_pause() {
         let list = [
             (0, segment(1, 0, 1000)),
             (1, segment(1, 1000, 1000)),
@@ -145,34 +145,34 @@ mod tests {
     }
 
     #[test]
-    fn what_the_capture_missed_counts_also_across_the_wrap_of_sequence_numbers() {
+    fn missed_bytes_count_across_sequence_wrap() {
         let list = [(0, segment(1, u32::MAX - 999, 500)), (1, segment(1, 9_500, 500))];
         assert_eq!(made(&list), [(0, 0, 0, 11_000)]);
     }
 
     #[test]
-    fn a_sequence_number_out_of_any_window_counts_by_its_own_payload() {
+    fn out_of_window_sequence_counts_payload() {
         let list =
             [(0, segment(1, 0, 100)), (1, segment(1, 1_500_000_000, 100)), (2, segment(1, 1_500_000_100, 7))];
         assert_eq!(made(&list), [(0, 0, 0, 207)]);
     }
 
     #[test]
-    fn a_syn_begins_a_flow_and_payload_on_it_follows_it() {
+    fn syn_with_payload_starts_flow() {
         let syn = Segment { syn: true, ..segment(1, 50, 10) };
         let list = [(0, segment(1, 0, 100)), (1, syn), (2, segment(1, 61, 10))];
         assert_eq!(made(&list), [(0, 0, 0, 100), (1, 1, 0, 20)]);
     }
 
     #[test]
-    fn each_direction_is_a_flow_and_bare_acks_are_none() {
+    fn flow_per_direction_ignores_bare_acks() {
         let list =
             [(0, segment(1, 0, 0)), (1, segment(2, 0, 10)), (2, segment(3, 0, 20)), (3, segment(2, 10, 5))];
         assert_eq!(made(&list), [(0, 1, 0, 15), (1, 2, 0, 20)]);
     }
 
     #[test]
-    fn time_that_goes_back_is_no_pause() {
+    fn time_going_backwards_is_no_pause() {
         let list = [(500, segment(1, 0, 10)), (100, segment(1, 10, 10)), (550, segment(1, 20, 10))];
         assert_eq!(made(&list), [(0, 500, 0, 30)]);
     }

@@ -558,14 +558,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_recovery_state_has_linux_s_code() {
+    fn recovery_state_has_linux_code() {
         let codes = [CaState::Open, CaState::Disorder, CaState::Cwr, CaState::Recovery, CaState::Loss];
         assert_eq!([0, 1, 2, 3, 4].map(CaState::from_code), codes.map(Some));
         assert_eq!([-1, 5, i64::MIN, i64::MAX].map(CaState::from_code), [None; 4]);
     }
 
     #[test]
-    fn a_socket_s_largest_packet_shows_what_its_host_keeps_free_for_headers() {
+    fn largest_packet_reveals_header_reserve() {
         let shown = |taken: u32, header: u32| Config::max_tcp_header_of(taken - 1 - header);
         for header in [192, 256, 320, 384] {
             // What most devices take, what some take, and with "BIG TCP".

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn quantising_a_printed_gain_gives_the_gain_back() {
+    fn printed_gain_round_trips() {
         for gain in 1..1024 {
             assert_eq!(Decimal::from_ratio(gain, 256).scaled(256, 1), gain);
         }

@@ -305,7 +305,7 @@ mod tests {
     // draft 4.1.2.3: UpdateRateSample, UpdateRateSample.{has_data, send_elapsed, ack_elapsed, delivered}
     // draft 4.1.2.3: GenerateRateSample, GenerateRateSample.{interval, delivered}
     #[test]
-    fn the_send_interval_counts_when_acks_are_compressed() {
+    fn compressed_acks_use_send_interval() {
         let mut sampler = Sampler::new(at(0));
         let tx: [TxState; 3] =
             core::array::from_fn(|i| sampler.on_sent(at(i as u64 * 10 * MS), i as u32, i as u32 + 1, 0));
@@ -322,7 +322,7 @@ mod tests {
 
     /// Random sends and ACKs in order: the one step and the four it stands for leave the same sampler and sample.
     #[test]
-    fn an_ack_in_order_can_be_taken_in_one_step() {
+    fn one_step_ack_matches_four_steps() {
         let mut seed = 1u64;
         let mut below = |bound: u64| {
             seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
@@ -369,7 +369,7 @@ mod tests {
     // draft 4.1.2.3: UpdateRateSample
     // draft 5.5.1: steps.{delivered, delivered.2}
     #[test]
-    fn a_segment_notes_the_counters_of_its_departure_and_its_ack_counts_from_them() {
+    fn ack_counts_from_counters_at_send() {
         let mut sampler = Sampler::resume(at(0), 7);
         let tx = sampler.on_sent(at(0), 0, 2, 3);
         assert_eq!((tx.delivered, tx.lost), (7, 3));
@@ -384,7 +384,7 @@ mod tests {
     // draft 4.1.2.2: OnPacketSent, OnPacketSent.{first_send_time, first_send_time.2, delivered_time}
     // draft 4.1.2.3: UpdateRateSample.{delivered_time, prior_time, first_send_time}
     #[test]
-    fn a_send_with_nothing_out_restarts_both_stamps_but_a_spurious_empty_flight_does_not() {
+    fn only_truly_idle_send_restarts_stamps() {
         let mut sampler = Sampler::new(at(0));
         let first = sampler.on_sent(at(0), 0, 1, 0);
         assert_eq!(ack(&mut sampler, at(10 * MS), &first, 1).interval, Some(Duration::from_millis(10)));
@@ -402,7 +402,7 @@ mod tests {
     // draft 4.1.3.1#87dd4c: likewise
     // draft 4.1.2.2: OnPacketSent
     #[test]
-    fn the_newest_by_send_time_is_the_basis_whatever_the_order_of_sequence() {
+    fn newest_by_send_time_is_basis() {
         let mut sampler = Sampler::new(at(0));
         let old = sampler.on_sent(at(0), 0, 1, 0);
         let retransmission = sampler.on_sent(at(30 * MS), 5, 3, 2);
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_count_from_when_the_sampled_segment_left() {
+    fn marks_count_since_sampled_segment_sent() {
         let mut sampler = Sampler::new(at(0));
         let mut acked = |marked, tx: &TxState| {
             sampler.begin_ack();
@@ -444,7 +444,7 @@ mod tests {
     // draft 4.1.2.3: UpdateRateSample.is_app_limited, GenerateRateSample.app_limited
     // draft 4.1.2.4: MarkConnectionAppLimited, MarkConnectionAppLimited.app_limited
     #[test]
-    fn app_limited_ends_only_after_what_was_in_flight_is_passed() {
+    fn app_limited_ends_after_inflight_delivered() {
         let mut sampler = Sampler::new(at(0));
         let tx = sampler.on_sent(at(0), 0, 2, 0);
         sampler.mark_app_limited(2);
@@ -460,7 +460,7 @@ mod tests {
 
     // draft 4.1.2.4: MarkConnectionAppLimited
     #[test]
-    fn the_mark_does_not_wait_for_what_was_discarded() {
+    fn app_limited_mark_ignores_discarded_data() {
         for discards in [false, true] {
             let mut sampler = Sampler::new(at(0));
             sampler.on_sent(at(0), 0, 1_200, 0);
@@ -489,7 +489,7 @@ mod tests {
 
     /// 2^31 - 1 bytes in flight, of counts just below the wrap.
     #[test]
-    fn the_largest_flight_fits_beside_the_flag_and_counts_wrap() {
+    fn largest_flight_fits_beside_flag() {
         let most = crate::Config::MOST_IN_FLIGHT;
         for start in [0, u32::MAX as u64, 7 * (1 << 32) - 3] {
             let mut sampler = Sampler::resume(at(0), start);
@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_connection_can_be_marked_before_anything_was_delivered() {
+    fn idle_connection_can_be_marked_early() {
         let mut sampler = Sampler::new(at(0));
         sampler.mark_app_limited(0);
         assert!(sampler.app_limited());
@@ -515,7 +515,7 @@ mod tests {
     // draft 4.1.2.3: GenerateRateSample
     // draft 4.1.3.5#a9e6d6: filtered out
     #[test]
-    fn an_interval_below_the_minimum_rtt_is_no_interval_but_still_counts_delivery() {
+    fn short_interval_still_counts_delivery() {
         let mut sampler = Sampler::new(at(0));
         let tx = sampler.on_sent(at(0), 0, 1, 0);
         sampler.begin_ack();
@@ -527,7 +527,7 @@ mod tests {
 
     // draft 4.1.2.3: InitRateSample, InitRateSample.{has_data, prior_time, interval, delivery_rate}
     #[test]
-    fn an_ack_of_nothing_new_gives_no_sample_and_keeps_the_stamp() {
+    fn ack_without_data_gives_no_sample() {
         let mut sampler = Sampler::new(at(0));
         sampler.on_sent(at(5 * MS), 0, 1, 0);
         sampler.begin_ack();

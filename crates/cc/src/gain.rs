@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_product_rounds_down_and_wraps_at_64_bits() {
+    fn product_rounds_down_and_wraps() {
         assert_eq!(Gain::from_q8(739).times(100), 288, "2.887 times 100");
         assert_eq!(Gain::ONE.times(u64::MAX), u64::MAX >> 8);
     }

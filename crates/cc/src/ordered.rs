@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tail_repair_comes_before_its_reduction_and_never_without_one() {
+    fn tail_repair_precedes_its_reduction() {
         let repair = |flow: &Flow, ordered: &mut Ordered<Reno>| {
             let Connection { now, delivered, .. } = flow.connection;
             ordered.on_tail_repair(&TailRepair { now, delivered, units: 1, app_limited: false });
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn an_undo_after_the_change_of_state_is_not() {
+    fn undo_after_state_change_is_rejected() {
         let late = verdict(|flow, ordered| {
             flow.change(ordered, CaState::Open, false);
             undo(flow, ordered);
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn an_rtt_after_the_change_of_state_of_another_ack_at_the_same_instant_is_accepted() {
+    fn rtt_of_next_ack_is_accepted() {
         let right = verdict(|flow, ordered| {
             flow.change(ordered, CaState::Open, false);
             ordered.ack_ends();
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn nor_are_an_rtt_after_the_change_of_state_a_missing_rtt_and_a_state_that_nothing_led_to() {
+    fn invalid_rtt_or_state_is_rejected() {
         let late = verdict(|flow, ordered| {
             flow.change(ordered, CaState::Open, false);
             deliver(ordered, &flow.ack(1));

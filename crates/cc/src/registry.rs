@@ -30,7 +30,7 @@ macro_rules! codepoint {
 
 /// Tells the variant of a frequent event, in a copy of its own: if a reference to the event reached a controller that is not
 /// inlined, every ACK of every other one would write its event to memory too, a tenth of a simulation.
-macro_rules! tell {
+macro_rules! report {
     ($self:ident, [$($Type:ident)+], $method:ident($event:ident)) => {
         each!($self, [$($Type)+], controller => {
             let event = *$event;
@@ -181,7 +181,7 @@ macro_rules! controllers {
             /// Called once per ACK, and half of them do nothing: inlined, it costs those no call.
             #[inline(always)]
             fn on_rtt(&mut self, sample: &RttSample) {
-                tell!(self, [$($Type)+ $($Profile)*], on_rtt(sample))
+                report!(self, [$($Type)+ $($Profile)*], on_rtt(sample))
             }
             #[inline]
             fn on_lost(&mut self, lost: &Lost) {
@@ -204,7 +204,7 @@ macro_rules! controllers {
             }
             #[inline]
             fn on_ack(&mut self, ack: &Ack) {
-                tell!(self, [$($Type)+ $($Profile)*], on_ack(ack))
+                report!(self, [$($Type)+ $($Profile)*], on_ack(ack))
             }
             fn on_mss(&mut self, mss: u32) {
                 each!(self, [$($Type)+ $($Profile)*], controller => controller.on_mss(mss))
@@ -379,7 +379,7 @@ mod tests {
     use std::string::ToString;
 
     #[test]
-    fn dctcp_needs_ecn_and_is_reno_without() {
+    fn dctcp_without_ecn_is_reno() {
         for info in CATALOGUE {
             let params = Params::by_name(info.name).unwrap();
             assert_eq!(params.ecn(), (info.name == "dctcp").then_some(Ect::Zero), "{}", info.name);
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn google_s_bbr3_negotiates_ecn_if_it_is_told_to() {
+    fn google_bbr3_negotiates_ecn_if_enabled() {
         let mut params = Params::by_name("bbr3").unwrap();
         params.choose("profile", "linux").unwrap();
         assert_eq!((params.ecn(), params.without_ecn()), (None, params));
@@ -408,12 +408,12 @@ mod tests {
     }
 
     #[test]
-    fn the_state_of_every_controller_is_below_512_bytes() {
+    fn controller_state_fits_512_bytes() {
         assert!(size_of::<Any>() <= 512, "{} bytes", size_of::<Any>());
     }
 
     #[test]
-    fn every_listed_controller_and_parameter_can_be_reached_and_holds_its_stated_default() {
+    fn every_parameter_has_its_listed_default() {
         for info in CATALOGUE {
             let mut params = Params::by_name(info.name).unwrap();
             assert_eq!(params.info(), info);
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_is_chosen_by_name_and_has_its_own_parameters() {
+    fn profile_has_its_own_parameters() {
         let mut params = Params::by_name("bbr3").unwrap();
         assert_eq!(params.get("profile"), Ok(Decimal::from_integer(0)));
         let error = params.set("fast_path", Decimal::from_integer(0)).unwrap_err();
@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_name_the_field_what_was_given_and_what_was_expected() {
+    fn errors_name_field_value_and_expectation() {
         let mut params = Params::by_name("bbr1").unwrap();
         let before = params;
         let error = params.set("probe_gain", Decimal::from_integer(9)).unwrap_err();

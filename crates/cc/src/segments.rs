@@ -434,7 +434,7 @@ mod tests {
 
     /// Bytes are neither lost nor counted twice: after any events, the segments are those of the totals.
     #[test]
-    fn what_accumulates_is_exact_whatever_the_sizes() {
+    fn accumulated_segments_are_exact() {
         let mut seed = 7u64;
         let mut below = |bound: u32| {
             seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
@@ -488,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_the_segment_size_loses_nothing_either() {
+    fn segment_size_change_loses_nothing() {
         let (mut adapter, mut bytes, mut counted) = (sums(0, 0), 0, 0u64);
         let mut mss = 1_200;
         for step in 0..10_000u64 {
@@ -508,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_is_never_seen_late_and_a_flight_never_as_empty() {
+    fn loss_never_late_flight_never_empty() {
         let mut adapter = sums(0, 0);
         adapter.on_ack(&ack(1_199, 1, 0, (1_199, 1, 0)));
         assert_eq!((adapter.controller.delivered, adapter.controller.lost), (0, 1));
@@ -533,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_whole_segments_below_the_clamp() {
+    fn limits_are_segments_below_clamp() {
         for info in CATALOGUE {
             let params = Params::by_name(info.name).unwrap();
             let controller = Segments::new(&IN_BYTES, &at(0, 0), |config, connection| {

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_maximum_lives_for_the_window_and_no_longer() {
+    fn maximum_lasts_exactly_one_window() {
         let mut filter = WindowedMax::new(0, 100);
         for round in 1..=10 {
             filter.update(10, round, 50);
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn runners_up_are_taken_from_the_second_quarter_and_the_second_half() {
+    fn runners_up_at_quarter_and_half() {
         // Of a window of twelve.
         let old = [(0, 100), (0, 90), (0, 80)];
         assert_eq!(after_in(12, old, 3, 50), old);
@@ -162,21 +162,21 @@ mod tests {
     }
 
     #[test]
-    fn a_window_of_silence_forgets_everything_but_not_a_tick_earlier() {
+    fn silent_window_forgets_everything() {
         let old = [(0, 100), (0, 90), (0, 80)];
         assert_eq!(after(old, 10, 50), [(0, 100), (10, 50), (10, 50)]);
         assert_eq!(after(old, 11, 50), [(11, 50); 3]);
     }
 
     #[test]
-    fn a_successor_that_is_too_old_itself_is_passed_over() {
+    fn expired_successor_is_skipped() {
         let old = [(0, 100), (1, 90), (5, 80)];
         assert_eq!(after(old, 11, 50), [(1, 90), (5, 80), (11, 50)]);
         assert_eq!(after(old, 12, 50), [(5, 80), (12, 50), (12, 50)]);
     }
 
     #[test]
-    fn the_approximation_differs_from_an_exact_sliding_maximum() {
+    fn approximation_differs_from_exact_maximum() {
         // 70 at round 2 falls in the first quarter of the window, where no runner-up is taken; the 65 after it is. When the
         // window has passed, 65 succeeds 100 although 70 is still young, and later 9 succeeds 65 where 64 is due.
         let samples =
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_minimum_lives_for_the_window_and_no_longer() {
+    fn minimum_lasts_exactly_one_window() {
         let mut filter = WindowedMin::new(0, u32::MAX);
         filter.update(10, 1, 40);
         for time in 2..=11 {

@@ -150,7 +150,7 @@ fn main() -> ExitCode {
     };
     let names: Vec<&str> = subjects.iter().map(|(name, _)| name.as_str()).collect();
     println!("{events} events, {}, seed {seed}, from run {from}", names.join(", "));
-    let (mut run, mut told) = (from, 0);
+    let (mut run, mut reported) = (from, 0);
     while EVENTS.get() < events {
         let mut random =
             Random(seed.wrapping_mul(0xd134_2543_de82_ef95) ^ run.wrapping_mul(0x2545_f491_4f6c_dd1d));
@@ -165,8 +165,8 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
         run += 1;
-        if EVENTS.get() / (events / 20).max(1) > told {
-            told = EVENTS.get() / (events / 20).max(1);
+        if EVENTS.get() / (events / 20).max(1) > reported {
+            reported = EVENTS.get() / (events / 20).max(1);
             println!("{:>12} events, {run} runs", EVENTS.get());
         }
     }

@@ -421,7 +421,7 @@ pub fn check_marks<C: Controller>(
     let mut connection = Connection { in_flight: 10 * full, packets_out: 10 * full, ..at_start(path) };
     let mut controller = new(&path.config, &at_start(path));
     let mut acked = 0;
-    let mut tell = |controller: &mut C, echoed: bool| {
+    let mut notify = |controller: &mut C, echoed: bool| {
         let before = controller.limits();
         acked += full as u64;
         controller.on_ce(&CeMarks {
@@ -435,7 +435,7 @@ pub fn check_marks<C: Controller>(
         broken_unless(before == after, law, path.start, after.cwnd as u64, before.cwnd as u64)
     };
     for echoed in [false, false, true] {
-        tell(&mut controller, echoed)?;
+        notify(&mut controller, echoed)?;
     }
     let before = controller.limits();
     let (to, trigger) = (CaState::Cwr, Trigger::Ack);
@@ -445,7 +445,7 @@ pub fn check_marks<C: Controller>(
     let law = Law::MarksReduceOnceAWindow;
     broken_unless(reduced.cwnd <= before.cwnd, law, path.start, reduced.cwnd as u64, before.cwnd as u64)?;
     for echoed in [true, false, true] {
-        tell(&mut controller, echoed)?;
+        notify(&mut controller, echoed)?;
     }
     controller.on_undo(&Undo { connection });
     let undone = controller.limits();

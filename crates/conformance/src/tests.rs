@@ -16,7 +16,7 @@ fn made_by(params: Params) -> impl Fn(&Config, &Connection) -> Any {
 }
 
 #[test]
-fn every_controller_obeys_the_laws_on_a_clean_path() {
+fn controllers_obey_laws_on_clean_path() {
     for params in Params::all() {
         for hz in [100, 250, 1000] {
             let mut path = Path { answers_delay: params.info().answers_delay, ..Path::default() };
@@ -37,7 +37,7 @@ fn every_controller_obeys_the_laws_unpaced() {
 
 /// Choices that differ from the defaults in what they do to the window.
 #[test]
-fn the_rfcs_controllers_obey_the_laws_with_each_of_their_options() {
+fn rfc_controller_options_obey_laws() {
     let options: &[(&str, &[(&str, i32)])] = &[
         ("newreno", &[("hystartpp", 1)]),
         ("newreno", &[("pace", 0), ("initial_limit", 0)]),
@@ -64,7 +64,7 @@ fn the_rfcs_controllers_obey_the_laws_with_each_of_their_options() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
-    fn every_controller_obeys_the_laws_under_random_loss_and_reordering(
+    fn controllers_obey_laws_under_random_loss(
         seed in 1u64..u64::MAX,
         loss_per_mille in 0u32..300,
         queue in 1u32..200,
@@ -90,7 +90,7 @@ proptest! {
 }
 
 #[test]
-fn only_one_that_says_that_it_answers_nothing_is_let_off_and_only_from_answering() {
+fn fixed_phase_exempts_only_response_laws() {
     let answering = [Law::TimeoutCollapsesTheWindow, Law::FillsTheLosslessPipe];
     assert!(answering.iter().all(|law| !law.binds(Phase::Fixed)));
     assert!(answering.iter().all(|law| law.binds(Phase::CongestionAvoidance)));
@@ -108,7 +108,7 @@ fn check_in_bytes(params: Params, path: &Path) -> Result<(), Broken> {
 }
 
 #[test]
-fn every_controller_obeys_the_laws_in_bytes() {
+fn controllers_obey_laws_in_bytes() {
     for params in Params::all() {
         for sizes in [Sizes::Full, Sizes::Mixed] {
             for paced in [false, true] {
@@ -125,7 +125,7 @@ fn every_controller_obeys_the_laws_in_bytes() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
-    fn every_controller_obeys_the_laws_in_bytes_under_random_loss_and_acks(
+    fn byte_controllers_obey_laws_under_loss(
         seed in 1u64..u64::MAX,
         loss_per_mille in 0u32..300,
         late_per_mille in 0u32..50,
@@ -167,7 +167,7 @@ fn run_in_bytes(params: Params, path: &Path) -> Result<Outcome, Broken> {
 
 /// The same windows, in whole segments, the same rates and phases, throughout.
 #[test]
-fn the_unit_does_not_matter_to_any_controller() {
+fn units_do_not_change_any_controller() {
     for params in Params::all() {
         for loss_per_mille in [0, 3, 50] {
             let path =
@@ -425,7 +425,7 @@ fn each_law_notices_what_breaks_it() {
 }
 
 #[test]
-fn further_ways_to_break_a_law_are_noticed() {
+fn further_law_violations_are_detected() {
     let zero_rate = |limits: Limits, _| Limits { pacing_rate: Rate::ZERO, ..limits };
     let law = broken_by("bbr1", Path::default(), Defect { limits: zero_rate, ..NO_DEFECT });
     assert_eq!(law, Law::RateIsPositiveAndCapped);

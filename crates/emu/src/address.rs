@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_shell_takes_the_first_block_and_its_sibling_the_next() {
+    fn sibling_shells_take_successive_blocks() {
         let lan = interface("eth0", [192, 168, 1, 5], 24);
         let first = choose(std::slice::from_ref(&lan), Outside::Caller).unwrap();
         assert_eq!((first.outer(), first.inner()), ([100, 64, 0, 1].into(), [100, 64, 0, 2].into()));
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nested_shell_takes_a_part_of_the_block_around_it() {
+    fn nested_shell_subdivides_outer_block() {
         let inner_end = interface("fullpipe0", [100, 64, 0, 2], 16);
         let nested = choose(std::slice::from_ref(&inner_end), Outside::Caller).unwrap();
         assert_eq!((nested.outer(), nested.prefix(), nested.level()), ([100, 64, 16, 1].into(), 20, 1));
@@ -168,12 +168,12 @@ mod tests {
     }
 
     #[test]
-    fn a_network_that_uses_the_whole_range_leaves_no_block() {
+    fn fully_used_range_has_no_block() {
         assert_eq!(choose(&[interface("wg0", [100, 70, 3, 9], 10)], Outside::Caller), None);
     }
 
     #[test]
-    fn an_outer_end_of_its_own_takes_the_first_block_at_its_level() {
+    fn own_outer_end_takes_first_block() {
         let alone = choose(&[interface("wg0", [100, 70, 3, 9], 10)], Outside::Own).unwrap();
         assert_eq!((alone.outer(), alone.level()), ([100, 64, 0, 1].into(), 0));
         let inside = choose(&[interface("fullpipe0", [100, 64, 0, 2], 16)], Outside::Own).unwrap();
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn ipv6_addresses_nest_like_those_of_ipv4() {
+    fn ipv6_blocks_nest_like_ipv4() {
         let block = Block::of([100, 64, 16, 1].into(), 20);
         let addresses = [block.outer6(), block.inner6()].map(|address| address.to_string());
         assert_eq!(addresses, ["fd3f:9c1d:7a42::6440:1001", "fd3f:9c1d:7a42::6440:1002"]);

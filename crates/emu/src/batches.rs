@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_waits_comes_in_order_and_what_is_too_much_is_counted() {
+    fn batches_are_ordered_excess_is_counted() {
         let (giving, taking) = batches(3);
         let mut batch = Vec::new();
         giving.hand_over(&mut batch, 9, 4);

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_moves_forward_and_sleeps_long_enough() {
+    fn clock_advances_and_sleeps_long_enough() {
         let clock = Clock::start();
         let wake = Time::from_micros(2_000);
         clock.sleep_until(wake);

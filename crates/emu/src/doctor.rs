@@ -130,17 +130,17 @@ pub fn linux_queues() -> Check {
         Err(error) => return Check::of(NAME, Err(error)),
     };
     let missing: Vec<&str> = qdisc::KINDS.into_iter().filter(|kind| !found.contains(kind)).collect();
-    let said = if missing.is_empty() {
+    let message = if missing.is_empty() {
         found.join(", ")
     } else {
         format!("{}; not {}", found.join(", "), missing.join(", "))
     };
     if ["tbf", "bfifo"].iter().all(|kind| found.contains(kind)) {
-        return Check::well(NAME, said);
+        return Check::well(NAME, message);
     }
     Check::ill(
         NAME,
-        said,
+        message,
         "as root: `modprobe sch_tbf`; the world qdisc needs it, and the kernel world for path.router",
     )
 }

@@ -55,7 +55,7 @@ pub enum EmuError {
 
 /// How a program that is a flow failed.
 #[derive(Debug, thiserror::Error)]
-#[error("{label}: the {side} {command:?} {how}{said}")]
+#[error("{label}: the {side} {command:?} {how}{message}")]
 pub struct ProgramFailure {
     /// The flow.
     pub label: String,
@@ -66,7 +66,7 @@ pub struct ProgramFailure {
     /// How it failed.
     pub how: String,
     /// What it printed last.
-    pub said: String,
+    pub message: String,
     /// What to do.
     pub fix: String,
 }

@@ -25,7 +25,7 @@ use crate::histogram::Histogram;
 use crate::merge::Batch;
 use crate::meter::{self, Stage, Way};
 use crate::path::{Classes, OneWay, Path, Quiet};
-use crate::path_clock::{PathClock, Stall, Standstill, Stood};
+use crate::path_clock::{PathClock, Pause, Paused, Stall};
 use crate::sys;
 use crate::tun::Tun;
 use crate::watch::Tap;
@@ -61,7 +61,7 @@ pub struct FerryReport {
     /// How many of these passes began more than 1 ms later than planned.
     pub overruns: u64,
     /// How long the path's time stopped.
-    pub stood: Stood,
+    pub paused: Paused,
     /// Each time that it stopped.
     pub stalls: Vec<Stall>,
     /// How long the ferry carried packets, stalls included.
@@ -76,7 +76,7 @@ impl FerryReport {
     /// How late packets left by the machine's clock: packets on the path arrived later by the longest stall.
     pub fn lateness(&self) -> Lateness {
         let mut lateness = self.lateness.lateness();
-        lateness.max_ns = lateness.max_ns.max(self.stood.longest.as_nanos());
+        lateness.max_ns = lateness.max_ns.max(self.paused.longest.as_nanos());
         lateness
     }
 }
@@ -84,7 +84,7 @@ impl FerryReport {
 /// Carries packets both ways.
 pub(crate) struct Ferry {
     clock: PathClock,
-    standstill: Standstill,
+    pause: Pause,
     end: Time,
     forward: Direction,
     reverse: Direction,
@@ -116,8 +116,8 @@ impl Ferry {
         reverse.leaving = tap;
         reverse.meter = meter.map(|tap| (Way::Back, tap));
         Ok(Ferry {
-            clock: PathClock::new(Clock::start(), Standstill::GoesOn),
-            standstill: path.standstill,
+            clock: PathClock::new(Clock::start(), Pause::GoesOn),
+            pause: path.pause,
             end: Time::ZERO.saturating_add(path.duration),
             forward,
             reverse,
@@ -133,7 +133,7 @@ impl Ferry {
         let no_realtime = sys::become_realtime(sys::Realtime::Ferry).err().map(|error| error.to_string());
         let _ = sys::lock_memory();
         let began = clock.now();
-        self.clock = PathClock::new(clock, self.standstill);
+        self.clock = PathClock::new(clock, self.pause);
         let mut passes = 0;
         // When the last pass began; since then both devices were asked for frames.
         let mut asked = None;
@@ -167,21 +167,21 @@ impl Ferry {
             failed_writes: self.forward.failed_writes + self.reverse.failed_writes,
             passes,
             overruns: self.clock.overruns(),
-            stood: self.clock.stood(),
+            paused: self.clock.paused(),
             stalls: self.clock.stalls(),
             carried: clock.now().saturating_since(began),
             ended: now.min(self.end),
             no_realtime,
             links: self.forward.link_records(now).into_iter().chain(self.reverse.link_records(now)).collect(),
         };
-        self.forward.tell_remaining(now);
-        self.reverse.tell_remaining(now);
+        self.forward.report_remaining(now);
+        self.reverse.report_remaining(now);
         Ok(report)
     }
 
     /// Releases packets that are due and reads frames that have arrived; returns whether more are waiting.
     fn pass(&mut self) -> io::Result<bool> {
-        if self.clock.has_stood() {
+        if self.clock.has_paused() {
             // Before anything is released: responses to released packets did not gather during the stall.
             self.waiting = [true; 2];
             while self.fetch()? {}
@@ -191,7 +191,7 @@ impl Ferry {
         self.waiting[1] |= self.forward.release(&self.clock);
         self.waiting[0] |= self.reverse.release(&self.clock);
         let more = self.fetch()?;
-        if !self.clock.has_stood() {
+        if !self.clock.has_paused() {
             let _ = (self.forward.settle(), self.reverse.settle());
         }
         Ok(more)
@@ -327,7 +327,7 @@ impl Direction {
     }
 
     /// At the end: tells the meter which packets are on the path, so that it does not take them for lost.
-    fn tell_remaining(&mut self, now: Time) {
+    fn report_remaining(&mut self, now: Time) {
         let Some((way, meter)) = &self.meter else { return };
         let mut meter = meter.borrow_mut();
         while self.chain.next() != Time::NEVER {
@@ -514,7 +514,7 @@ mod tests {
     use fullpipe_path::config::{AdmissionUnit, QueueConfig, Schedule};
 
     #[test]
-    fn a_frame_is_one_burst_to_a_queue_that_takes_bursts_as_one() {
+    fn burst_queue_admits_frame_as_one() {
         // Ten packets of 1500 bytes; the queue has room for five.
         for (unit, inside) in [(AdmissionUnit::Segment, 5), (AdmissionUnit::Burst, 0)] {
             let link = ElementConfig::Link {
@@ -533,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_of_one_program_have_classes_of_their_own_and_its_delay() {
+    fn connections_of_program_get_own_classes() {
         let frame = |ports: [u16; 2]| {
             let mut bytes = Sample::data(1, 1448).bytes();
             bytes[VNET_BYTES + 20..VNET_BYTES + 22].copy_from_slice(&ports[0].to_be_bytes());
@@ -554,7 +554,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_holds_too_much_is_an_error_that_names_its_buffer() {
+    fn overfull_path_error_names_buffer() {
         let link = ElementConfig::Link {
             name: "bottleneck".to_owned(),
             rate_bps: Schedule::constant(Rate::from_bits_per_sec(10_000)),
@@ -575,7 +575,7 @@ mod tests {
     }
 
     #[test]
-    fn a_codepoint_goes_through_the_path_with_its_packet() {
+    fn packet_keeps_codepoint_through_path() {
         let mut bytes = Sample::data(1, 1448).bytes();
         bytes[VNET_BYTES + 1] = 2;
         let mut chain: Chain<Unit> = Chain::new(&[], &[], 1).unwrap();
@@ -585,10 +585,13 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_standstill_is_in_the_record() {
-        let stood =
-            Stood { total: Duration::from_millis(9), longest: Duration::from_millis(7), ..Stood::default() };
-        let mut report = FerryReport { stood, ..FerryReport::default() };
+    fn longest_stall_is_recorded() {
+        let paused = Paused {
+            total: Duration::from_millis(9),
+            longest: Duration::from_millis(7),
+            ..Paused::default()
+        };
+        let mut report = FerryReport { paused, ..FerryReport::default() };
         report.lateness.record(Duration::from_millis(1));
         assert_eq!((report.lateness().p50_ns, report.lateness().max_ns), (1_000_000, 7_000_000));
     }

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_differ_by_ports_protocol_and_addresses() {
+    fn flows_differ_by_five_tuple() {
         let base = v4(TCP, [1000, 443]);
         assert_eq!(hash(&base), hash(&base));
         assert!(hash(&base) < Packet::CLASSES);
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_within_a_flow_does_not_matter() {
+    fn changes_within_flow_keep_hash() {
         let base = v4(UDP, [1000, 443]);
         for at in [1, 3, 4, 5, 8, 10, 11, 24] {
             let mut changed = base.clone();
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn fragments_share_a_class_whatever_their_first_bytes_are() {
+    fn fragments_share_one_class() {
         let fragment = |at: usize, value: u8, ports| {
             let mut ip = v4(UDP, ports);
             ip[at] = value;
@@ -139,13 +139,13 @@ mod tests {
     }
 
     #[test]
-    fn icmp_is_one_flow_between_two_hosts() {
+    fn icmp_between_hosts_is_one_flow() {
         assert_eq!(hash(&v4(1, [0x0800, 7])), hash(&v4(1, [0, 9])));
         assert_eq!(hash(&v6(58, &[128, 0, 1, 2])), hash(&v6(58, &[129, 0, 3, 4])));
     }
 
     #[test]
-    fn ports_are_found_behind_the_headers_of_ipv6() {
+    fn ports_follow_ipv6_extension_headers() {
         let plain = hash(&v6(TCP, &[3, 232, 1, 187]));
         let mut options = vec![ROUTING, 0, 0, 0, 0, 0, 0, 0, TCP, 1];
         options.extend([0; 14]);
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_short_or_endless_is_hashed_all_the_same() {
+    fn truncated_or_endless_packets_are_hashed() {
         let whole = v4(TCP, [1, 2]);
         for length in 0..whole.len() {
             assert!(hash(&whole[..length]) < Packet::CLASSES);

@@ -571,7 +571,7 @@ mod tests {
     const ALL: [Ecn; 4] = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce];
 
     #[test]
-    fn any_codepoint_becomes_any_other_and_nothing_else_changes() {
+    fn changing_codepoint_changes_nothing_else() {
         for (tos, options) in (0..=u8::MAX).zip([0, 1, 10].into_iter().cycle()) {
             let bytes = datagram(tos, options);
             assert_eq!(one_unit(&bytes).ecn(), Ecn::from_bits(tos));
@@ -593,7 +593,7 @@ mod tests {
 
     /// Every checksum that a header can have; 0 and all ones are the same number.
     #[test]
-    fn the_incremental_checksum_is_the_computed_one() {
+    fn incremental_checksum_matches_computed() {
         for identification in 0..=u16::MAX {
             let mut header = [0x45, 0x01, 0, 40, 0, 0, 0x40, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
             put16(&mut header, 4, identification);
@@ -614,7 +614,7 @@ mod tests {
     }
 
     #[test]
-    fn ipv6_has_its_codepoint_between_the_class_and_the_flow_label() {
+    fn ipv6_codepoint_keeps_class_and_label() {
         for class in 0..=u8::MAX {
             let mut bytes = vec![0; VNET_BYTES];
             bytes.extend([0x60 | class >> 4, class << 4 | 0x0f, 0xab, 0xcd, 0, 0, 59, 64]);
@@ -631,7 +631,7 @@ mod tests {
     }
 
     #[test]
-    fn fragments_are_marked_and_what_is_no_whole_header_is_not() {
+    fn fragments_are_marked_truncated_headers_not() {
         let datagram = datagram(0x02, 0);
         for (at, value) in [(6, 0x20), (7, 0x01)] {
             let mut fragment = datagram.clone();
@@ -658,7 +658,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gso_frame_with_cwr_splits_too() {
+    fn gso_frame_with_cwr_splits() {
         let mut bytes = Sample { flags: 0x10 | flag::CWR, ..Sample::data(1000, 3000) }.bytes();
         bytes[1] |= GSO_ECN;
         let units: Vec<Unit> = units(Rc::new(Frame::parse(&bytes).unwrap())).collect();
@@ -667,7 +667,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gso_frame_splits_into_segments_as_the_kernel_would_split_it() {
+    fn gso_frame_splits_like_kernel() {
         let flags = 0x10 | flag::PSH | flag::CWR;
         let units = Sample { flags, ..Sample::data(1000, 3000) }.units();
         let seen: Vec<_> =
@@ -687,7 +687,7 @@ mod tests {
 
     /// Everything odd passes as it is, in one piece.
     #[test]
-    fn hostile_frames_pass_unchanged_or_are_ignored() {
+    fn hostile_frames_pass_or_are_ignored() {
         assert!(Frame::parse(&[]).is_none());
         assert!(Frame::parse(&[0; VNET_BYTES]).is_none());
         let good = Sample::data(1, 3000).bytes();
@@ -758,7 +758,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_are_read_from_tcp_and_udp_only() {
+    fn only_tcp_and_udp_have_ports() {
         let bytes = Sample::data(1, 10).bytes();
         assert_eq!(Frame::parse(&bytes).unwrap().ports, Some((10_000, 10_001)));
         let mut icmp = bytes.clone();

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_value_lies_in_its_bucket_and_buckets_are_narrow() {
+    fn values_fit_narrow_buckets() {
         let mut value = 0u64;
         while value < u64::MAX / 4 {
             for value in [value, value + 1, value.saturating_mul(2).saturating_sub(1)] {

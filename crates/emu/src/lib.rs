@@ -61,7 +61,7 @@ pub use ferry::FerryReport;
 pub use meter::Metered;
 pub use namespace::die_with_parent;
 pub use path::{Classes, FAR, FIRST_PORT, NEAR, OneWay, Path};
-pub use path_clock::{Stall, Standstill, Stood};
+pub use path_clock::{Pause, Paused, Stall};
 pub use probe::probe;
 pub use qdisc::LinuxQueue;
 pub use shell::shell;

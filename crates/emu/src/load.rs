@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counters_are_read_from_the_right_place() {
+    fn counters_come_from_right_fields() {
         assert_eq!(parse_task("5000 700 9\n"), Some(TaskTime { ran: 5000, waited: 700 }));
         assert_eq!(parse_task("5000"), None);
         assert_eq!(parse_stolen("cpu  1 2 3 4 5 6 7 88 9 10\ncpu0 1 2 3 4 5 6 7 8 9 10\n"), Some(88));
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_of_a_thread_and_of_a_child_grows() {
+    fn thread_and_child_times_grow() {
         let Some(before) = TaskTime::of_this_thread() else { return println!("skipped: no schedstat") };
         let mut child = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
         let mut processes = Processes::default();

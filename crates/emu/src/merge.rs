@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_split_and_leaves_together_is_the_same_frame_again() {
+    fn split_frame_merges_back_identically() {
         let original = Sample { flags: ACK | flag::PSH, ..Sample::data(1000, 10 * 1448 + 7) }.bytes();
         let frames = merged(Sample { flags: ACK | flag::PSH, ..Sample::data(1000, 10 * 1448 + 7) }.units());
         assert_eq!(frames.len(), 1);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_splits_and_every_piece_is_a_valid_frame() {
+    fn gap_splits_into_valid_frames() {
         let mut units = Sample::data(0, 5 * 1448).units();
         units.remove(2);
         let frames = merged(units);
@@ -176,14 +176,14 @@ mod tests {
     }
 
     #[test]
-    fn a_single_segment_is_not_a_gso_frame() {
+    fn single_segment_is_not_gso() {
         let frames = merged(Sample::data(0, 3 * 1448).units().split_off(2));
         assert_eq!((frames[0][1], &frames[0][4..6]), (0, &[0, 0][..]));
         assert_checksums(&frames[0]);
     }
 
     #[test]
-    fn frames_of_one_flow_merge_across_reads_and_sequence_wrap() {
+    fn frames_merge_across_sequence_wrap() {
         let first = u32::MAX - 1447;
         let mut units = Sample::data(first, 1448).units();
         units.extend(Sample::data(0, 2 * 1448).units());
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn different_timestamps_bare_acks_and_special_flags_do_not_merge() {
+    fn different_headers_do_not_merge() {
         let second = Sample::data(1448, 1448);
         let pairs = [
             (Sample::data(0, 1448), Sample { timestamp: 8, ..second }),
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_split_a_frame_and_every_piece_says_what_its_packets_say() {
+    fn marks_split_frame_by_codepoint() {
         let units = Sample::data(0, 6 * 1448).units().into_iter().enumerate();
         let marked = units.map(|(n, unit)| if (2..4).contains(&n) { unit.with_ecn(Ecn::Ce) } else { unit });
         let frames = merged(marked.collect());
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leaves_with_the_same_codepoint_merges_however_it_came() {
+    fn same_codepoint_at_exit_merges() {
         let mut second = Sample::data(1448, 1448).bytes();
         second[VNET_BYTES + 1] = 2;
         let second = crate::frame::units(std::rc::Rc::new(crate::frame::Frame::parse(&second).unwrap()));
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_duplicate_is_a_frame_of_its_own() {
+    fn duplicate_stays_separate_frame() {
         let unit = Sample::data(0, 1448).units().remove(0);
         assert_eq!(merged(vec![unit.clone(), unit]).len(), 2);
     }

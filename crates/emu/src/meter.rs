@@ -12,7 +12,7 @@ use fullpipe_record::{FlowSeries, Seen};
 use fullpipe_units::{Duration, Time};
 
 use self::flow::{FlowMeter, MOST_CONNECTIONS};
-pub(crate) use self::packet::{Glimpse, Stage, Way};
+pub(crate) use self::packet::{PacketHeader, Stage, Way};
 use crate::batches::{Giving, Taking, batches};
 use crate::flow::flow_of_ports;
 use crate::frame::Unit;
@@ -32,13 +32,13 @@ const MOST_UNCOUNTED: u64 = 100;
 /// Lets the ferry tell a [`Meter`] of packets.
 #[derive(Clone, Debug)]
 pub(crate) struct Metering {
-    batches: Giving<Glimpse>,
+    batches: Giving<PacketHeader>,
 }
 
 /// Measures flows by their packets.
 #[derive(Debug)]
 pub(crate) struct Meter {
-    batches: Taking<Glimpse>,
+    batches: Taking<PacketHeader>,
     flows: Flows,
 }
 
@@ -89,8 +89,9 @@ impl Metered {
             ),
             (of_other_kinds, "they are of another protocol than most of its payload".to_owned()),
         ];
-        let told = reasons.into_iter().filter(|(bytes, _)| is_much(*bytes, all));
-        told.map(|(bytes, why)| format!("{label}: {bytes} bytes that it sent are not counted: {why}"))
+        let reported = reasons.into_iter().filter(|(bytes, _)| is_much(*bytes, all));
+        reported
+            .map(|(bytes, why)| format!("{label}: {bytes} bytes that it sent are not counted: {why}"))
             .collect()
     }
 }
@@ -164,7 +165,7 @@ impl Meter {
     /// Measures until the path is over.
     pub(crate) fn run(mut self) -> Watched {
         for batch in self.batches.each() {
-            batch.iter().for_each(|glimpse| self.flows.see(glimpse));
+            batch.iter().for_each(|packet_header| self.flows.see(packet_header));
         }
         Watched { flows: self.flows, missed: self.batches.missed() }
     }
@@ -209,9 +210,9 @@ impl Flows {
         self.each.into_iter().map(FlowMeter::finish).collect()
     }
 
-    fn see(&mut self, glimpse: &Glimpse) {
-        self.sample(glimpse.at);
-        let packet = glimpse.packet();
+    fn see(&mut self, packet_header: &PacketHeader) {
+        self.sample(packet_header.at);
+        let packet = packet_header.packet();
         let index = match (self.each.len(), packet.ports) {
             (1, _) => Some(0),
             (flows, Some(ports)) => {
@@ -220,8 +221,8 @@ impl Flows {
             (_, None) => None,
         };
         if let Some(index) = index {
-            self.each[index].see(glimpse, &packet);
-        } else if (glimpse.way, glimpse.stage) == (Way::Forward, Stage::Entered) {
+            self.each[index].see(packet_header, &packet);
+        } else if (packet_header.way, packet_header.stage) == (Way::Forward, Stage::Entered) {
             self.stray_bytes += packet.payload();
         }
     }
@@ -231,7 +232,7 @@ impl Flows {
 #[derive(Debug)]
 pub(crate) struct Tap {
     metering: Metering,
-    batch: Vec<Glimpse>,
+    batch: Vec<PacketHeader>,
 }
 
 impl Tap {
@@ -241,7 +242,7 @@ impl Tap {
 
     /// Hands over a packet at `at`, which entered the path `delay` before.
     pub(crate) fn see(&mut self, (way, stage): (Way, Stage), at: Time, delay: Duration, unit: &Unit) {
-        self.batch.push(Glimpse::of(way, stage, at, delay, unit));
+        self.batch.push(PacketHeader::of(way, stage, at, delay, unit));
         if self.batch.len() >= BATCH {
             self.hand_over();
         }

@@ -10,7 +10,7 @@ use fullpipe_units::{Duration, Rate, Time};
 
 use crate::EmuError;
 use crate::meter::Metering;
-use crate::path_clock::Standstill;
+use crate::path_clock::Pause;
 use crate::qdisc::LinuxQueue;
 use crate::watch::Watcher;
 
@@ -37,7 +37,7 @@ pub struct Path {
     /// How often the queues are sampled; `None`: never.
     pub sample_interval: Option<Duration>,
     /// What the path's time does while the ferry is stalled.
-    pub standstill: Standstill,
+    pub pause: Pause,
     /// A queue of Linux before the forward direction, which the packets pass first.
     pub queue: Option<LinuxQueue>,
     /// The most segments that the near host's TCP hands over as one.
@@ -132,7 +132,7 @@ impl Path {
             mtu_bytes: 1500,
             duration: Duration::MAX,
             sample_interval: None,
-            standstill: Standstill::Stops,
+            pause: Pause::Stops,
             queue: None,
             gso_max_segs: HostSpec::GSO_MAX_SEGS,
             watcher: None,

@@ -19,7 +19,7 @@ pub(crate) const OVERRUN: Duration = Duration::from_millis(1);
 
 /// What the path's time does while the ferry is stalled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standstill {
+pub enum Pause {
     /// It stops: for end hosts that stall as well.
     Stops,
     /// It continues: for a comparison of the path with a clock.
@@ -28,7 +28,7 @@ pub enum Standstill {
 
 /// How long the path's time stopped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stood {
+pub struct Paused {
     /// In total.
     pub total: Duration,
     /// At once.
@@ -50,10 +50,10 @@ pub struct Stall {
 #[derive(Debug)]
 pub(crate) struct PathClock {
     clock: Clock,
-    standstill: Standstill,
+    pause: Pause,
     /// When the ferry should look again, by `clock`: at once unless it sleeps.
     back_by: Cell<Time>,
-    stood: Cell<Stood>,
+    paused: Cell<Paused>,
     stalls: RefCell<Vec<Stall>>,
     overruns: Cell<u64>,
     /// Duration of stalls since [`PathClock::gathered`] was last called.
@@ -61,12 +61,12 @@ pub(crate) struct PathClock {
 }
 
 impl PathClock {
-    pub(crate) fn new(clock: Clock, standstill: Standstill) -> PathClock {
+    pub(crate) fn new(clock: Clock, pause: Pause) -> PathClock {
         PathClock {
             clock,
-            standstill,
+            pause,
             back_by: Cell::new(clock.now()),
-            stood: Cell::default(),
+            paused: Cell::default(),
             stalls: RefCell::default(),
             overruns: Cell::default(),
             unsettled: Cell::default(),
@@ -86,40 +86,40 @@ impl PathClock {
     /// `now` is the time of `clock`.
     fn look(&self, now: Time) -> Time {
         let away = now.saturating_since(self.back_by.replace(now));
-        let mut stood = self.stood.get();
+        let mut paused = self.paused.get();
         if away > OVERRUN {
             self.overruns.set(self.overruns.get() + 1);
-            if self.standstill == Standstill::Stops {
-                stood.total += away;
-                stood.longest = stood.longest.max(away);
-                self.stood.set(stood);
+            if self.pause == Pause::Stops {
+                paused.total += away;
+                paused.longest = paused.longest.max(away);
+                self.paused.set(paused);
                 self.stalls.borrow_mut().push(Stall { ended: now, lasted: away });
                 self.unsettled.set(self.unsettled.get() + away);
             }
         }
-        Time::from_nanos(now.as_nanos().saturating_sub(stood.total.as_nanos()))
+        Time::from_nanos(now.as_nanos().saturating_sub(paused.total.as_nanos()))
     }
 
     /// The ferry plans to look again at `time` of the path, or earlier.
     pub(crate) fn back_by(&self, time: Time) {
-        self.back_by.set(time.saturating_add(self.stood.get().total));
+        self.back_by.set(time.saturating_add(self.paused.get().total));
     }
 
     /// Whether there was a stall since [`PathClock::gathered`] was last called.
-    pub(crate) fn has_stood(&self) -> bool {
+    pub(crate) fn has_paused(&self) -> bool {
         self.unsettled.get() > Duration::ZERO
     }
 
     /// Everything that waited has been read; `fetched` is how long it keeps the slowest link busy.
     pub(crate) fn gathered(&self, fetched: Duration) {
         let away = self.unsettled.take();
-        let mut stood = self.stood.get();
-        stood.burst = stood.burst.max(fetched.min(away));
-        self.stood.set(stood);
+        let mut paused = self.paused.get();
+        paused.burst = paused.burst.max(fetched.min(away));
+        self.paused.set(paused);
     }
 
-    pub(crate) fn stood(&self) -> Stood {
-        self.stood.get()
+    pub(crate) fn paused(&self) -> Paused {
+        self.paused.get()
     }
 
     /// Every stall in which the path's time stopped.
@@ -145,20 +145,20 @@ mod tests {
         Time::ZERO + ms(given)
     }
 
-    fn clock(standstill: Standstill) -> PathClock {
+    fn clock(pause: Pause) -> PathClock {
         // Far ahead, so that the real clock reads zero and the test's times count.
-        PathClock::new(Clock::start_in(Duration::from_secs(3600)), standstill)
+        PathClock::new(Clock::start_in(Duration::from_secs(3600)), pause)
     }
 
     #[test]
-    fn time_stops_while_the_ferry_is_away() {
-        let clock = clock(Standstill::Stops);
+    fn time_stops_while_ferry_is_away() {
+        let clock = clock(Pause::Stops);
         assert_eq!(clock.look(at(1)), at(1));
         clock.back_by(at(10));
         assert_eq!(clock.look(at(30)), at(10));
         // In the middle of a pass, too.
         assert_eq!(clock.look(at(35)), at(10));
-        assert_eq!(clock.stood(), Stood { total: ms(25), longest: ms(20), burst: Duration::ZERO });
+        assert_eq!(clock.paused(), Paused { total: ms(25), longest: ms(20), burst: Duration::ZERO });
         assert_eq!(clock.overruns(), 2);
         // Sleeping as long as planned is not a stall.
         clock.back_by(at(60));
@@ -168,15 +168,15 @@ mod tests {
 
     #[test]
     fn a_little_late_is_late() {
-        let clock = clock(Standstill::Stops);
+        let clock = clock(Pause::Stops);
         clock.back_by(at(10));
         assert_eq!(clock.look(at(11)), at(11));
-        assert_eq!((clock.stood(), clock.overruns()), (Stood::default(), 0));
+        assert_eq!((clock.paused(), clock.overruns()), (Paused::default(), 0));
     }
 
     #[test]
-    fn an_early_wake_up_is_not_a_stall() {
-        let clock = clock(Standstill::Stops);
+    fn early_wakeup_is_not_stall() {
+        let clock = clock(Pause::Stops);
         clock.back_by(at(100));
         assert_eq!(clock.look(at(3)), at(3));
         assert_eq!(clock.look(at(4)), at(4));
@@ -184,27 +184,27 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_is_no_longer_than_the_stall_before_it() {
-        let clock = clock(Standstill::Stops);
+    fn burst_is_bounded_by_prior_stall() {
+        let clock = clock(Pause::Stops);
         clock.gathered(ms(50));
-        assert_eq!(clock.stood().burst, Duration::ZERO);
+        assert_eq!(clock.paused().burst, Duration::ZERO);
         clock.look(at(20));
-        assert!(clock.has_stood());
+        assert!(clock.has_paused());
         clock.gathered(ms(2));
-        assert!(!clock.has_stood());
-        assert_eq!(clock.stood().burst, ms(2));
+        assert!(!clock.has_paused());
+        assert_eq!(clock.paused().burst, ms(2));
         clock.look(at(30));
         clock.gathered(ms(50));
-        assert_eq!(clock.stood().burst, ms(10));
+        assert_eq!(clock.paused().burst, ms(10));
         clock.gathered(ms(50));
-        assert_eq!(clock.stood().burst, ms(10));
+        assert_eq!(clock.paused().burst, ms(10));
     }
 
     #[test]
-    fn in_a_comparison_with_a_clock_time_continues() {
-        let clock = clock(Standstill::GoesOn);
+    fn time_continues_in_clock_comparison() {
+        let clock = clock(Pause::GoesOn);
         assert_eq!(clock.look(at(20)), at(20));
         clock.gathered(ms(50));
-        assert_eq!((clock.stood(), clock.overruns()), (Stood::default(), 1));
+        assert_eq!((clock.paused(), clock.overruns()), (Paused::default(), 1));
     }
 }

@@ -22,7 +22,7 @@ use crate::EmuError;
 use crate::carry::{Carried, End};
 use crate::clock::StampClock;
 use crate::path::Path;
-use crate::path_clock::Standstill;
+use crate::path_clock::Pause;
 use crate::sys::datagram::HEAD_BYTES;
 use crate::trust::LATENESS_LIMIT;
 use expected::{Fate, Pipe};
@@ -164,7 +164,7 @@ pub fn probe(spec: &Spec, seed: u64, probe: &Probe) -> Result<(Measured, Vec<Tri
         let stamps = StampClock::now();
         receiver::receive(&socket, host.start()?, stamps)
     };
-    let path = Path { standstill: Standstill::GoesOn, ..Path::of(spec, seed) };
+    let path = Path { pause: Pause::GoesOn, ..Path::of(spec, seed) };
     let carried = path.carry(sending, receiving)?;
     evaluate(spec, seed, probe, &path, carried)
 }
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_perfect_emulator_is_late_by_nothing_and_loses_what_it_should() {
+    fn perfect_emulator_shows_no_error() {
         let spec = spec(0.01);
         let run = carried(&spec, 3, every(5_000_000), 70_000);
         let (measured, trips) = evaluated(&spec, 3, &PROBE, run);
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_shows_its_rate_its_length_and_its_drops() {
+    fn full_queue_shows_rate_length_drops() {
         let spec = spec(0.0);
         // 1.5 times the rate; room for 2.5 packets.
         let run = carried(&spec, 1, every(666_667), 0);
@@ -427,7 +427,7 @@ mod tests {
 
     /// Half a second in which nothing is sent is not the emulator's fault: 2500 packets of a millisecond take 3 s.
     #[test]
-    fn a_pause_of_the_sender_is_taken_into_account() {
+    fn sender_pause_is_accounted_for() {
         let spec = spec(0.0);
         let paused: Vec<u64> =
             every(666_667).iter().map(|at| at + at / 1_000_000_000 * 500_000_000).collect();
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_drop_a_wrong_order_and_a_wrong_byte_are_found() {
+    fn wrong_drops_order_and_bytes_detected() {
         let spec = spec(0.01);
         let sent = every(5_000_000);
         let of = |spoil: &dyn Fn(&mut Vec<Arrival>)| {
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_is_not_as_asked_is_found_out() {
+    fn path_differing_from_request_is_detected() {
         let spec = spec(0.01);
         let sent = every(5_000_000);
         // Another seed loses others.
@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_sent_is_refused_before_anything_is_set_up() {
+    fn unsendable_probe_is_refused_before_setup() {
         let spec = spec(0.0);
         let refused = |probe: Probe| check_probe(&spec, &probe).unwrap_err().to_string();
         assert!(refused(Probe { datagram_bytes: 1501, ..PROBE }).starts_with("probe.datagram_bytes: 1501"));

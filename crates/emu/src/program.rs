@@ -156,15 +156,15 @@ pub fn run<T>(
     let flows: Vec<Ended> = ended
         .zip(programs)
         .map(|((life, metered), launch)| {
-            let lacks = life.leaves_a_tail(launch) && !all_arrived && metered.on_its_way > 0;
-            if lacks {
+            let shortfall = life.leaves_a_tail(launch) && !all_arrived && metered.on_its_way > 0;
+            if shortfall {
                 doubts.push(format!(
                     "{}: its client ended, but {} bytes or more that were sent had not arrived at the end of the scenario; \
                      give it a longer duration",
                     launch.label, metered.on_its_way
                 ));
             }
-            Ended { metered, client: [life.start, life.end], completed: life.completed && !lacks }
+            Ended { metered, client: [life.start, life.end], completed: life.completed && !shortfall }
         })
         .collect();
     for (index, flow) in flows.iter().enumerate() {
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_sender_that_ends_by_itself_leaves_a_tail() {
+    fn only_self_ended_sender_has_tail() {
         let sender = launch(0, None);
         let mut receiver = launch(0, None);
         receiver.program.sender = Side::Server;
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_ends_before_it_is_seen_leaves_no_flow_out() {
+    fn early_path_end_keeps_all_flows() {
         let launches = [launch(0, None), launch(1, Some(2)), launch(1, None)];
         let end = Time::from_micros(5_000_000);
         let seen = Life { start: Time::ZERO, end: Time::from_micros(3_000_000), completed: true };

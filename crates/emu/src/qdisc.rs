@@ -186,13 +186,13 @@ impl LinuxQueue {
     fn add(&self, kind: &str, words: &str) -> Result<(), EmuError> {
         tc(words).map(drop).map_err(|error| match error {
             Refused::NoTool(error) => no_tool(error),
-            Refused::Said(said) if is_missing(&said) => EmuError::Unsupported {
+            Refused::QuantityText(message) if is_missing(&message) => EmuError::Unsupported {
                 field: if self.of_router { "path.router" } else { "path.queue" }.to_owned(),
                 reason: format!("Linux has no qdisc {kind} here"),
                 fix: format!("as root: `modprobe sch_{kind}`; `fullpipe doctor` lists those that there are"),
             },
-            Refused::Said(said) => EmuError::System {
-                attempted: format!("run `tc {words}` ({said})"),
+            Refused::QuantityText(message) => EmuError::System {
+                attempted: format!("run `tc {words}` ({message})"),
                 source: io::Error::from(io::ErrorKind::InvalidInput),
             },
         })
@@ -208,8 +208,8 @@ impl LinuxQueue {
     pub(crate) fn sample(&self, device: &str) -> Result<QueueSample, EmuError> {
         let shown = tc(&format!("-s qdisc show dev {device}")).map_err(|error| match error {
             Refused::NoTool(error) => no_tool(error),
-            Refused::Said(said) => {
-                EmuError::system(format!("read the queue of {device}"), io::Error::other(said))
+            Refused::QuantityText(message) => {
+                EmuError::system(format!("read the queue of {device}"), io::Error::other(message))
             }
         })?;
         let counted = Counted::read(&shown);
@@ -319,7 +319,7 @@ pub(crate) fn available(device: &str) -> Result<Vec<&'static str>, EmuError> {
         match tc(&format!("qdisc replace dev {device} root {words}")) {
             Ok(_) => found.push(kind),
             Err(Refused::NoTool(error)) => return Err(no_tool(error)),
-            Err(Refused::Said(_)) => {}
+            Err(Refused::QuantityText(_)) => {}
         }
     }
     Ok(found)
@@ -330,7 +330,7 @@ pub(crate) fn available(device: &str) -> Result<Vec<&'static str>, EmuError> {
 pub(crate) enum Refused {
     NoTool(io::Error),
     /// What it printed.
-    Said(String),
+    QuantityText(String),
 }
 
 fn tc(words: &str) -> Result<String, Refused> {
@@ -345,12 +345,14 @@ pub(crate) fn run(tool: &str, words: &str) -> Result<String, Refused> {
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    Err(Refused::Said(String::from_utf8_lossy(&output.stderr).trim().replace('\n', " ")))
+    Err(Refused::QuantityText(String::from_utf8_lossy(&output.stderr).trim().replace('\n', " ")))
 }
 
 /// The kernel lacks the discipline, or `tc` has never heard of it.
-fn is_missing(said: &str) -> bool {
-    ["Specified qdisc", "No such file or directory", "Unknown qdisc"].iter().any(|words| said.contains(words))
+fn is_missing(message: &str) -> bool {
+    ["Specified qdisc", "No such file or directory", "Unknown qdisc"]
+        .iter()
+        .any(|words| message.contains(words))
 }
 
 fn no_tool(error: io::Error) -> EmuError {
@@ -386,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_is_said_in_the_words_of_tc() {
+    fn queue_is_expressed_in_tc_syntax() {
         assert_eq!(words("fifo"), "");
         assert_eq!(words("codel"), "codel limit 100 ecn");
         assert_eq!(words("codel:target=10 ms,ecn=0"), "codel limit 100 target 10000us noecn");
@@ -397,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn what_linux_cannot_do_is_refused_by_name() {
+    fn linux_limitations_are_refused_by_name() {
         let refused = |path: &str| queue(path).unwrap_err().to_string();
         let link = "rate = \"10 Mbit/s\"\nbuffer = \"150 KB\"\n";
         for (more, field, words) in [

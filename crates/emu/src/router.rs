@@ -148,6 +148,8 @@ fn connect(pair: &Pair<'_>, mtu: u32) -> Result<(), EmuError> {
 fn ip(words: &str) -> Result<(), EmuError> {
     qdisc::run("ip", words).map(drop).map_err(|error| match error {
         Refused::NoTool(error) => EmuError::system("run ip of iproute2", error),
-        Refused::Said(said) => EmuError::system(format!("run `ip {words}`"), std::io::Error::other(said)),
+        Refused::QuantityText(message) => {
+            EmuError::system(format!("run `ip {words}`"), std::io::Error::other(message))
+        }
     })
 }

@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signal_does_not_end_a_wait_without_a_timeout() {
+    fn signal_does_not_end_untimed_wait() {
         // SAFETY: all-zero is a valid sigaction; the handler touches an atomic only. SIGUSR2 has no other use in this process.
         unsafe {
             let mut action: libc::sigaction = mem::zeroed();
@@ -449,23 +449,23 @@ mod tests {
         std::thread::scope(|scope| {
             let fd = event.as_raw_fd();
             let ended = &ended;
-            let (tell, told) = std::sync::mpsc::channel();
+            let (report, reported) = std::sync::mpsc::channel();
             // SAFETY: it cannot fail.
             let this = || unsafe { libc::pthread_self() };
-            let told_by_list = tell.clone();
+            let reported_by_list = report.clone();
             let of_array = scope.spawn(move || {
-                tell.send(this()).unwrap();
+                report.send(this()).unwrap();
                 let found = poll([fd], libc::POLLIN, None).unwrap();
                 ended.store(true, Ordering::SeqCst);
                 found
             });
             let of_list = scope.spawn(move || {
-                told_by_list.send(this()).unwrap();
+                reported_by_list.send(this()).unwrap();
                 let found = poll_all(&[fd], libc::POLLIN, None).unwrap();
                 ended.store(true, Ordering::SeqCst);
                 found
             });
-            let threads: [libc::pthread_t; 2] = [told.recv().unwrap(), told.recv().unwrap()];
+            let threads: [libc::pthread_t; 2] = [reported.recv().unwrap(), reported.recv().unwrap()];
             // Far more than can come before both wait. A signal that is pending already is not counted again.
             while INTERRUPTIONS.load(Ordering::SeqCst) < 10_000 && !ended.load(Ordering::SeqCst) {
                 for thread in threads {
@@ -485,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_with_a_timeout_ends_with_no_events() {
+    fn timed_wait_ends_without_events() {
         let event = event_fd().unwrap();
         assert_eq!(
             poll([event.as_raw_fd(), -1], libc::POLLIN, Some(Duration::from_nanos(1))).unwrap(),

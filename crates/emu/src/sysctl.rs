@@ -40,7 +40,7 @@ mod tests {
     use super::how_to_permit_with;
 
     #[test]
-    fn the_fix_names_the_settings_that_forbid_and_no_others() {
+    fn fix_names_only_forbidding_settings() {
         let ubuntu = |name: &str| match name {
             "kernel.apparmor_restrict_unprivileged_userns" => Some("1".to_owned()),
             "user.max_user_namespaces" => Some("96365".to_owned()),
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn where_no_setting_forbids_it_something_else_does() {
+    fn without_forbidding_setting_container_is_suspected() {
         let fix = how_to_permit_with(|_| None);
         assert!(!fix.contains("sysctl -w") && fix.contains("container"), "{fix}");
     }

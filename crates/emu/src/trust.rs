@@ -81,19 +81,19 @@ fn doubts(path: &Path, ferried: &FerryReport) -> Vec<String> {
             stall_limit
         ));
     }
-    let stood = ferried.stood;
-    if stood.burst > stall_limit {
+    let paused = ferried.paused;
+    if paused.burst > stall_limit {
         reasons.push(format!(
             "the host stalled; packets left in a burst of {} (limit {})",
-            stood.burst, stall_limit
+            paused.burst, stall_limit
         ));
     }
-    if stood.longest > STANDSTILL_LIMIT {
-        reasons.push(format!("the host stalled for {} at once (limit {})", stood.longest, STANDSTILL_LIMIT));
+    if paused.longest > STANDSTILL_LIMIT {
+        reasons.push(format!("the host stalled for {} at once (limit {})", paused.longest, STANDSTILL_LIMIT));
     }
     let share = Duration::from_nanos(ferried.carried.as_nanos() / STANDSTILL_SHARE);
-    if stood.total > share {
-        reasons.push(format!("the host stalled for {} in total (limit {})", stood.total, share));
+    if paused.total > share {
+        reasons.push(format!("the host stalled for {} in total (limit {})", paused.total, share));
     }
     if ferried.overruns * OVERRUN_SHARE > ferried.passes {
         reasons.push(format!(
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
     use crate::histogram::Histogram;
     use crate::path::OneWay;
-    use crate::path_clock::Stood;
+    use crate::path_clock::Paused;
     use fullpipe_path::config::{ElementConfig, QueueConfig, Schedule};
     use fullpipe_units::{Rate, Time};
 
@@ -180,7 +180,7 @@ mod tests {
             failed_writes: 0,
             passes: 1000,
             overruns: 0,
-            stood: Stood::default(),
+            paused: Paused::default(),
             stalls: vec![],
             carried: Duration::from_secs(10),
             ended: Time::ZERO + Duration::from_secs(10),
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_judged_by_the_ferry_that_carried_it() {
+    fn run_is_judged_by_its_ferry() {
         let path = path(100_000);
         assert_eq!(base_rtt(&path), Duration::from_millis(40));
         assert!(doubts(&path, &report(Duration::from_micros(900))).is_empty());
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_that_waited_for_a_processor_spoil_a_run() {
+    fn cpu_starved_hosts_spoil_run() {
         let carried = Duration::from_secs(4);
         let ms = 1_000_000;
         let idle = ProcessorTime {
@@ -236,31 +236,31 @@ mod tests {
     }
 
     #[test]
-    fn a_stall_is_judged_by_its_effect() {
+    fn stall_is_judged_by_effect() {
         let path = path(100_000);
-        let judge = |stood: Stood| doubts(&path, &FerryReport { stood, ..report(Duration::ZERO) });
+        let judge = |paused: Paused| doubts(&path, &FerryReport { paused, ..report(Duration::ZERO) });
         let ms = Duration::from_millis;
         // Nothing gathered: the end hosts stalled as well.
-        assert!(judge(Stood { total: ms(100), longest: ms(100), burst: Duration::ZERO }).is_empty());
-        let reasons = judge(Stood { total: ms(5), longest: ms(5), burst: ms(5) });
+        assert!(judge(Paused { total: ms(100), longest: ms(100), burst: Duration::ZERO }).is_empty());
+        let reasons = judge(Paused { total: ms(5), longest: ms(5), burst: ms(5) });
         assert!(
             matches!(&reasons[..], [one] if one == "the host stalled; packets left in a burst of 5 ms (limit 4 ms)"),
             "{reasons:?}"
         );
-        let reasons = judge(Stood { total: ms(101), longest: ms(101), burst: Duration::ZERO });
+        let reasons = judge(Paused { total: ms(101), longest: ms(101), burst: Duration::ZERO });
         assert!(matches!(&reasons[..], [at_once, in_all]
             if at_once.contains("101 ms at once (limit 100 ms)") && in_all.contains("101 ms in total (limit 100 ms)")));
     }
 
     #[test]
-    fn large_buffers_do_not_excuse_long_stalls() {
+    fn large_buffers_excuse_no_long_stalls() {
         assert_eq!(stall_limit(&path(100_000)), Duration::from_millis(4));
         assert_eq!(stall_limit(&path(10_000_000)), STALL_LIMIT);
         assert_eq!(stall_limit(&path(3_000)), LATENESS_LIMIT);
     }
 
     #[test]
-    fn a_link_that_sends_a_packet_in_94_ms_excuses_a_stall_as_long() {
+    fn slow_link_excuses_longer_stalls() {
         let at_rates = |changes: &[(Time, Rate)]| {
             let mut path = path(100_000);
             let initial = Rate::from_bits_per_sec(128_000);

@@ -259,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn drops_are_found_in_the_right_column() {
+    fn drops_come_from_right_column() {
         let table = "Inter-|   Receive                            |  Transmit\n \
             face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo\n    \
             lo: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n\

@@ -147,7 +147,7 @@ mod tests {
     use fullpipe_path::Ecn;
 
     #[test]
-    fn a_frame_is_seen_as_the_packets_of_a_wire() {
+    fn frame_is_observed_as_wire_packets() {
         let (watcher, watched) = watch();
         let mut tap = Tap::new(&watcher);
         for unit in Sample::data(1000, 3 * 1448 - 1).units() {
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_takes_is_counted_and_does_not_block() {
+    fn unconsumed_data_is_counted_without_blocking() {
         let (watcher, watched) = watch();
         let mut tap = Tap::new(&watcher);
         let frames = (MOST_WAITING + 2) * BATCH_BYTES / 1500 + 100;

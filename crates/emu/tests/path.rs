@@ -46,7 +46,7 @@ fn printed_by(name: &str) -> Option<String> {
 
 /// Neither TCP nor this crate sends here, so a QUIC stack or any other program can take its place.
 #[test]
-fn any_sender_gets_the_path_it_asked_for() {
+fn any_sender_gets_requested_path() {
     let Some(text) = printed_by("datagrams") else { return };
     let (sent, echoed) = (number(&text, "sent"), number(&text, "echoed"));
     assert_eq!((number(&text, "arrived"), number(&text, "dropped")), (sent, sent - echoed), "{text}");
@@ -110,7 +110,7 @@ fn assert_no_device_remains() {
 }
 
 #[test]
-fn a_command_in_a_shell_reaches_its_server_and_its_exit_code_comes_back() {
+fn shell_command_reaches_server_returns_code() {
     let Some(shell) = example("shell") else { return };
     work_alone();
     let script = "exec 3<>/dev/tcp/$FULLPIPE_SERVER/9753 && head -c 5 <&3 && exit 42";
@@ -133,7 +133,7 @@ fn a_command_in_a_shell_reaches_its_server_and_its_exit_code_comes_back() {
 
 /// A shell's server has a network namespace of its own: a port that is in use on the machine is free there.
 #[test]
-fn a_server_gets_a_port_that_is_in_use_outside() {
+fn server_port_may_be_used_outside() {
     let Some(shell) = example("shell") else { return };
     work_alone();
     let _in_use = std::net::TcpListener::bind("0.0.0.0:10000").unwrap();
@@ -154,7 +154,7 @@ fn a_server_gets_a_port_that_is_in_use_outside() {
 
 /// IPv6 goes through the path like IPv4, also through that of a shell around it, and sends nothing by itself.
 #[test]
-fn ipv6_reaches_the_server_through_nested_shells() {
+fn ipv6_works_through_nested_shells() {
     let Some(shell) = example("shell") else { return };
     if !std::path::Path::new("/proc/net/if_inet6").exists() {
         return println!("skipped: this kernel has no IPv6");
@@ -184,7 +184,7 @@ print(*{line.split()[2] for line in open("/proc/net/igmp6")}, *{line[:4] for lin
 
 /// Shells that start at the same time in one namespace do not choose the same addresses.
 #[test]
-fn shells_that_start_together_have_addresses_of_their_own() {
+fn concurrent_shells_have_distinct_addresses() {
     let Some(shell) = example("shell") else { return };
     if !work_alone() {
         return println!("skipped: without rights, each shell has a network namespace of its own");
@@ -216,7 +216,7 @@ fn shells_that_start_together_have_addresses_of_their_own() {
 }
 
 #[test]
-fn killing_a_shell_kills_everything_in_it() {
+fn killing_shell_kills_its_processes() {
     let Some(shell) = example("shell") else { return };
     work_alone();
     let marker = format!("{}.25", 1_000_000 + std::process::id());

@@ -198,14 +198,14 @@ impl<W: Write> Qlog<W> {
 
     fn acknowledged(&mut self, at: Time, flow: u32, ack: &Acknowledgement) -> io::Result<()> {
         let group = &mut self.groups[flow as usize];
-        let told = group.window.acknowledged(at, ack);
-        group.latest_rtt_ns = told.rtt_ns.or(group.latest_rtt_ns);
+        let reported = group.window.acknowledged(at, ack);
+        group.latest_rtt_ns = reported.rtt_ns.or(group.latest_rtt_ns);
         let mut frames = String::new();
         if ack.syn {
             frames.push_str(r#"{"frame_type":"ack","acked_ranges":[[0,0]]}"#);
-        } else if !told.numbers.is_empty() {
+        } else if !reported.numbers.is_empty() {
             frames.push_str(r#"{"frame_type":"ack","acked_ranges":["#);
-            for range in told.numbers.chunk_by(|one, next| one + 1 == *next) {
+            for range in reported.numbers.chunk_by(|one, next| one + 1 == *next) {
                 json::comma(&mut frames);
                 frames.push('[');
                 json::digits(&mut frames, range[0]);

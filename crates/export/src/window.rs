@@ -32,7 +32,7 @@ pub(crate) struct Window {
 
 /// What an acknowledgement says of transmissions.
 #[derive(Debug)]
-pub(crate) struct Told<'a> {
+pub(crate) struct Reported<'a> {
     /// The numbers that it is for, ascending; each is told once.
     pub(crate) numbers: &'a [u64],
     /// The round-trip time of the latest of them that was sent once.
@@ -91,7 +91,7 @@ impl Window {
     }
 
     /// Takes an acknowledgement.
-    pub(crate) fn acknowledged(&mut self, at: Time, ack: &Acknowledgement) -> Told<'_> {
+    pub(crate) fn acknowledged(&mut self, at: Time, ack: &Acknowledgement) -> Reported<'_> {
         self.numbers.clear();
         let mut latest: Option<Out> = None;
         let mut note = |out: &Out, numbers: &mut Vec<u64>| {
@@ -134,7 +134,7 @@ impl Window {
         self.numbers.sort_unstable();
         self.numbers.dedup();
         let rtt_ns = latest.map(|out| at.saturating_since(out.at).as_nanos());
-        Told { numbers: &self.numbers, rtt_ns }
+        Reported { numbers: &self.numbers, rtt_ns }
     }
 }
 
@@ -147,7 +147,7 @@ mod tests {
         Sent { number, start, payload: 1_000, ..Sent::default() }
     }
 
-    fn told(window: &mut Window, blocks: &[(u64, u64)]) -> Vec<u64> {
+    fn notified(window: &mut Window, blocks: &[(u64, u64)]) -> Vec<u64> {
         let mut sack = [(0, 0); SACK_BLOCKS];
         sack[..blocks.len()].copy_from_slice(blocks);
         let blocks = blocks.len() as u8;
@@ -162,14 +162,14 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_is_told_when_all_of_it_is_reported() {
+    fn segment_counts_when_fully_reported() {
         let mut window = Window::default();
         for number in 0..4 {
             window.sent(Time::ZERO, &sent(number, number * 1_000));
         }
-        assert_eq!(told(&mut window, &[(2_000, 2_500)]), [0], "a half of the third");
-        assert_eq!(told(&mut window, &[(2_000, 3_000)]), [2], "then all of it");
-        assert_eq!(told(&mut window, &[(3_500, 4_000)]), [], "the other half of the fourth");
-        assert_eq!(told(&mut window, &[(2_000, 4_000)]), [3]);
+        assert_eq!(notified(&mut window, &[(2_000, 2_500)]), [0], "a half of the third");
+        assert_eq!(notified(&mut window, &[(2_000, 3_000)]), [2], "then all of it");
+        assert_eq!(notified(&mut window, &[(3_500, 4_000)]), [], "the other half of the fourth");
+        assert_eq!(notified(&mut window, &[(2_000, 4_000)]), [3]);
     }
 }

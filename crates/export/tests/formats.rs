@@ -108,13 +108,13 @@ fn short(log: &mut dyn Log) {
     log.take(at(120_100), 0, &Event::Acknowledged(&third));
 }
 
-fn written(most: u64, tell: impl FnOnce(&mut dyn Log)) -> (String, String, Vec<u8>, Written) {
+fn written(most: u64, report: impl FnOnce(&mut dyn Log)) -> (String, String, Vec<u8>, Written) {
     let header = header(1);
     let (mut sequence, mut contained, mut pcap) = (Vec::new(), Vec::new(), Vec::new());
     let qlog = Qlog::new(&mut sequence, &mut contained, &header).unwrap();
     let pcapng = Pcapng::new(&mut pcap, 96, "Fullpipe", "sender").unwrap();
     let mut files = Files::new(Some(qlog), Some(pcapng), &header, most);
-    tell(&mut files);
+    report(&mut files);
     let written = files.finish().unwrap();
     (String::from_utf8(sequence).unwrap(), String::from_utf8(contained).unwrap(), pcap, written)
 }
@@ -137,7 +137,7 @@ fn a_sequence_is_as_it_was() {
 }
 
 #[test]
-fn the_older_form_is_as_it_was() {
+fn older_form_is_unchanged() {
     let (_, contained, ..) = written(100, short);
     let whole: serde_json::Value = serde_json::from_str(&contained).unwrap();
     assert_eq!(whole["traces"][0]["events"].as_array().unwrap().len(), 15);
@@ -166,7 +166,7 @@ fn a_capture_is_as_it_was() {
 }
 
 #[test]
-fn our_own_reader_takes_a_capture_for_a_flow() {
+fn exported_capture_reads_as_flow() {
     let (_, _, pcap, _) = written(100, short);
     let capture = fullpipe_capture::read(&pcap[..], &AtomicBool::new(false)).unwrap();
     assert_eq!((capture.packets, capture.segments), (9, 9));
@@ -177,7 +177,7 @@ fn our_own_reader_takes_a_capture_for_a_flow() {
 }
 
 #[test]
-fn a_log_that_is_full_ends_with_a_note_and_is_whole() {
+fn full_log_is_valid_with_note() {
     let (sequence, contained, pcap, written) = written(4, short);
     assert_eq!(written.full_at, Some(at(40_000)));
     let last = sequence.lines().last().unwrap();
@@ -217,7 +217,7 @@ impl std::io::Write for Full {
 }
 
 #[test]
-fn the_first_error_is_kept_and_nothing_is_written_after_it() {
+fn first_error_stops_all_writing() {
     let header = header(1);
     let pcapng = Pcapng::new(Full(400), 96, "Fullpipe", "sender").unwrap();
     let mut files = Files::new(None, Some(pcapng), &header, 100);
@@ -277,7 +277,7 @@ fn over_quic(log: &mut dyn Log) {
 }
 
 #[test]
-fn packets_of_quic_are_as_they_were() {
+fn quic_packets_are_unchanged() {
     let header = Header { protocol: Protocol::Quic, world: "quic".into(), ..header(1) };
     let (mut sequence, mut contained) = (Vec::new(), Vec::new());
     let qlog = Qlog::new(&mut sequence, &mut contained, &header).unwrap();
@@ -296,7 +296,7 @@ fn packets_of_quic_are_as_they_were() {
 }
 
 #[test]
-fn packets_of_quic_are_no_tcp_segments() {
+fn quic_packets_are_not_tcp_segments() {
     let mut read = there_and_back(1);
     over_quic(&mut read);
     assert_eq!(read.gathered.0, <[String; 0]>::default());
@@ -338,9 +338,9 @@ fn there_and_back(flows: usize) -> ThereAndBack {
 }
 
 #[test]
-fn frames_are_read_back_as_the_events_that_they_were_made_of() {
-    let mut told = Gathered::default();
-    short(&mut told);
+fn frames_read_back_as_events() {
+    let mut reported = Gathered::default();
+    short(&mut reported);
     let mut read = there_and_back(1);
     short(&mut read);
     // What only the sender knows is not in packets: states, drops, and when and why something was taken for lost.
@@ -349,7 +349,7 @@ fn frames_are_read_back_as_the_events_that_they_were_made_of() {
             events.into_iter().filter(|event| event.contains("Sent") || event.contains("Acknowledged"));
         kept.map(|event| event.replace("Some(Lost)", "Some(Unknown)")).collect()
     };
-    assert_eq!(of_packets(read.gathered.0), of_packets(told.0));
+    assert_eq!(of_packets(read.gathered.0), of_packets(reported.0));
 }
 
 proptest! {
@@ -370,7 +370,7 @@ proptest! {
 
     /// Every transmission is acknowledged at most once, and those that are not sent again exactly once.
     #[test]
-    fn an_acknowledgement_is_for_the_last_transmission(steps in prop::collection::vec((0u64..40, 0u64..40, any::<bool>()), 1..200)) {
+    fn ack_is_for_last_transmission(steps in prop::collection::vec((0u64..40, 0u64..40, any::<bool>()), 1..200)) {
         let (mut sequence, mut contained) = (Vec::new(), Vec::new());
         let mut qlog = Qlog::new(&mut sequence, &mut contained, &header(1)).unwrap();
         let (mut next, mut number, mut acked) = (0u64, 0u64, 0u64);
@@ -402,19 +402,19 @@ proptest! {
         qlog.take(at(number), 0, &Event::Acknowledged(&all)).unwrap();
         qlog.finish(None).unwrap();
         let whole: serde_json::Value = serde_json::from_slice(&contained).unwrap();
-        let mut told = std::collections::BTreeSet::new();
+        let mut reported = std::collections::BTreeSet::new();
         for event in whole["traces"][0]["events"].as_array().unwrap() {
             for frame in event["data"]["frames"].as_array().unwrap_or(&vec![]) {
                 for range in frame["acked_ranges"].as_array().unwrap_or(&vec![]) {
                     let [first, last] = [0, 1].map(|place| range[place].as_u64().unwrap());
                     for number in first..=last {
-                        prop_assert!(told.insert(number), "{number} twice");
+                        prop_assert!(reported.insert(number), "{number} twice");
                     }
                 }
             }
         }
         // A segment that was reported and then sent again in vain is told once.
-        prop_assert!(told.len() <= last.len());
-        prop_assert!(told.iter().all(|one| *one < number));
+        prop_assert!(reported.len() <= last.len());
+        prop_assert!(reported.iter().all(|one| *one < number));
     }
 }

@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_other_programs_are_named_with_a_way_out() {
+    fn foreign_files_are_named_with_remedy() {
         let sentence = |content: &[u8]| Kind::of_bytes(content).expect("a known kind").sentence();
         assert!(sentence(b"\x1f\x8b\x08").ends_with("gzip; unpack it with `gunzip`"));
         assert!(sentence(b"\x28\xb5\x2f\xfd\0").ends_with("`unzstd`"));
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_regular_file_is_not_opened() {
+    fn non_regular_file_is_not_opened() {
         assert_eq!(Kind::of(Path::new("/dev/zero")), None);
         assert_eq!(Kind::of(Path::new("/")), None);
         assert_eq!(Kind::of(Path::new("there is no such file")), None);

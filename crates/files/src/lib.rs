@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_regular_files_of_a_bounded_size_are_read() {
+    fn only_bounded_regular_files_are_read() {
         let path = std::env::temp_dir().join(format!("fullpipe-files-{}", std::process::id()));
         std::fs::write(&path, "1\n2\n").unwrap();
         assert_eq!(read_text(&path, 4).unwrap(), "1\n2\n");

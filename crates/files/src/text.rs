@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_beginning_may_end_within_a_character() {
+    fn prefix_may_end_within_character() {
         for bytes in [TEXT.as_bytes().to_vec(), utf_16(TEXT, u16::to_le_bytes)] {
             for end in 4..bytes.len() {
                 let text = decode_beginning(&bytes[..end]).unwrap();

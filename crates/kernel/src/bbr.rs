@@ -56,8 +56,8 @@ pub(crate) fn version(shown: &impl Shown, name: &str) -> io::Result<Option<u8>> 
     if info.len() == BYTES_OF_V1 {
         return Ok(Some(1));
     }
-    let told = info.get(VERSION_AT).copied().filter(|version| *version > 1);
-    Ok(told.or_else(|| shown.module_version(name)?.trim().parse().ok()))
+    let reported = info.get(VERSION_AT).copied().filter(|version| *version > 1);
+    Ok(reported.or_else(|| shown.module_version(name)?.trim().parse().ok()))
 }
 
 /// Whether the choice is Google's BBRv3 as its kernel has it.
@@ -174,7 +174,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_socket_or_the_module_tells_the_version() {
+    fn socket_or_module_reports_version() {
         let of = |shown: &Pretended| version(shown, "bbr").unwrap();
         assert_eq!([&LINUX, &GOOGLE_S, &BOTH, &SECOND].map(of), [Some(1), Some(3), Some(1), Some(2)]);
         assert_eq!([of(&MUTE), of(&MODULE_ONLY)], [None, Some(3)]);
@@ -183,7 +183,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn bbr1_is_never_a_bbr_of_another_version() {
+    fn bbr1_is_never_another_version() {
         assert_eq!(named("bbr1", &LINUX), Ok("bbr".to_owned()));
         assert_eq!(named("bbr1", &BOTH), Ok("bbr".to_owned()));
         assert_eq!(named("bbr", &PATCHED), Ok("bbr1".to_owned()));
@@ -198,7 +198,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn google_s_bbr3_is_whatever_the_kernel_calls_it() {
+    fn google_bbr3_matches_any_kernel_name() {
         let google = "bbr3:profile=linux";
         assert_eq!(named(google, &GOOGLE_S), Ok("bbr".to_owned()));
         assert_eq!(named(google, &BOTH), Ok("bbr3".to_owned()));
@@ -215,7 +215,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn only_linux_s_own_bbr_can_be_recorded() {
+    fn only_linux_bbr_is_recordable() {
         assert!([&LINUX, &BOTH, &NONE].into_iter().all(|shown| check_recordable(shown).is_ok()));
         for shown in [&GOOGLE_S, &PATCHED, &SECOND, &MUTE] {
             let error = check_recordable(shown).unwrap_err().to_string();
@@ -227,7 +227,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn this_machine_s_bbr_if_it_has_one_tells_its_version() {
+    fn local_bbr_reports_its_version() {
         if let Ok(version) = version(&Machine, "bbr") {
             assert!(version.is_some_and(|version| (1..=3).contains(&version)), "{version:?}");
         }

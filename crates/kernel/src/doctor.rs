@@ -50,8 +50,8 @@ fn algorithm(name: &str) -> Check {
 /// One that only the runs that name it need.
 fn optional_algorithm(name: &str) -> Check {
     let found = algorithm(name);
-    let said = if found.ok { found.found } else { format!("{}; {}", found.found, found.fix) };
-    Check::well(&format!("congestion control {name} (optional)"), said)
+    let message = if found.ok { found.found } else { format!("{}; {}", found.found, found.fix) };
+    Check::well(&format!("congestion control {name} (optional)"), message)
 }
 
 /// Only `fullpipe kernel record` needs it.
@@ -82,21 +82,21 @@ mod tests {
     use crate::bbr::tests::Pretended;
 
     #[test]
-    fn the_version_of_bbr_is_told_and_never_taken_for_another() {
-        let told = |shown: &Pretended| {
+    fn bbr_version_is_reported_correctly() {
+        let reported = |shown: &Pretended| {
             let check = version_of_bbr(shown);
             (check.ok, check.found)
         };
-        let (ok, found) = told(&Pretended(&[("bbr", &[0; 20], None)]));
+        let (ok, found) = reported(&Pretended(&[("bbr", &[0; 20], None)]));
         assert!(ok && found == "its bbr is Linux's BBR version 1; runs as bbr1", "{found}");
-        let (ok, found) = told(&Pretended(&[("bbr", &[], Some("3"))]));
+        let (ok, found) = reported(&Pretended(&[("bbr", &[], Some("3"))]));
         assert!(
             ok && found.starts_with("its bbr is BBR version 3, Google's; runs as bbr3:profile=linux"),
             "{found}"
         );
-        let (ok, found) = told(&Pretended(&[("bbr", &[0; 20], None), ("bbr3", &[], Some("3"))]));
+        let (ok, found) = reported(&Pretended(&[("bbr", &[0; 20], None), ("bbr3", &[], Some("3"))]));
         assert!(ok && found.contains("; its bbr3 is version 3; runs as bbr1"), "{found}");
-        let (ok, found) = told(&Pretended(&[("bbr", &[], None)]));
+        let (ok, found) = reported(&Pretended(&[("bbr", &[], None)]));
         assert!(!ok && found == "its bbr does not tell its version", "{found}");
     }
 }

@@ -146,11 +146,11 @@ impl Collected {
             let length = u32::from_le_bytes([i, j, k, l]);
             let kept = &mut kept[..bytes as usize];
             spool.read_exact(kept)?;
-            states.tell_until(at, &mut log);
+            states.report_until(at, &mut log);
             reader.packet(at, inbound != 0, kept, length, &mut log);
         }
         let end = logged.full_at.unwrap_or(Time::NEVER);
-        states.tell_until(end, &mut log);
+        states.report_until(end, &mut log);
         if let Some(at) = logged.full_at {
             log.end_at(at);
         }
@@ -188,7 +188,7 @@ impl<'a> States<'a> {
     }
 
     /// Tells all samples until then.
-    fn tell_until(&mut self, until: Time, log: &mut dyn Log) {
+    fn report_until(&mut self, until: Time, log: &mut dyn Log) {
         while let Some(&(flow, place)) = self.left.last() {
             let series = &self.flows[flow].series;
             let at = Time::from_nanos(series.time_ns[place]);

@@ -11,7 +11,7 @@ use fullpipe_units::Time;
 
 use crate::KernelError;
 use crate::host::Host;
-use crate::record::{provenance, stood_before};
+use crate::record::{paused_before, provenance};
 use crate::refusal::hosts_of;
 
 /// Runs a scenario whose flows are programs. As [`crate::run()`], which calls it for such scenarios.
@@ -85,7 +85,7 @@ fn record(spec: &Spec, seed: u64, ran: Ran<Host>) -> Run {
 /// A flow begins with its first packet. One that ended by itself ends with its last payload: its command may wait for a while.
 fn flow(spec: &FlowSpec, ended: Ended, stalls: &[Stall]) -> FlowRecord {
     let Ended { metered, client, completed } = ended;
-    let path_time = |time: Time| time.as_nanos() - stood_before(stalls, time.as_nanos());
+    let path_time = |time: Time| time.as_nanos() - paused_before(stalls, time.as_nanos());
     let start_ns = metered.began.map_or(path_time(client[0]), Time::as_nanos);
     let end = if completed { metered.last_payload.as_nanos() } else { path_time(client[1]) };
     let end_ns = end.max(metered.last_payload.as_nanos()).max(start_ns);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_series_of_a_flow_has_all_that_was_delivered() {
+    fn flow_series_has_all_delivered_bytes() {
         let series = |end_ns: u64| {
             let mut series = FlowSeries::default();
             for (time_ns, delivered_bytes) in [(100, 1000), (200, 2000), (300, 2500), (400, 2500)] {
@@ -155,7 +155,7 @@ mod tests {
     const PROGRAM: &str = "[[flows]]\nclient = \"a {server}\"\nserver = \"b\"\n";
 
     #[test]
-    fn one_program_needs_no_port_and_starts_at_its_time() {
+    fn single_program_needs_no_port() {
         let spec = spec(&format!("{PROGRAM}start = \"1 s\"\nstart_jitter = 0\nstop = \"5 s\""));
         let launches = launches(&spec, 1).unwrap();
         assert_eq!((launches[0].label.as_str(), launches[0].start), ("a", Time::from_micros(1_000_000)));
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_apart_or_carried_is_refused_by_field() {
+    fn indistinguishable_or_unsupported_programs_are_refused() {
         assert!(
             refused(&spec(&format!("{PROGRAM}count = 2"))).starts_with("flows[0].client: is one of 2 flows")
         );

@@ -27,7 +27,12 @@ pub(crate) fn record(
         sysctls.extend(host.settings);
     }
     untrustworthy.extend(doubts);
-    untrustworthy.extend(spoiled_slow_starts(spec, path.base_rtt(), &sent.flows, &carried.ferried.stalls));
+    untrustworthy.extend(invalidated_slow_starts(
+        spec,
+        path.base_rtt(),
+        &sent.flows,
+        &carried.ferried.stalls,
+    ));
     let mut flows = sent.flows;
     // Linux's own queue goes by the clock of the machine.
     if path.queue.is_none() {
@@ -60,25 +65,25 @@ pub(crate) fn provenance(
         lateness: Some(lateness),
         processor: Some(processor),
         untrustworthy,
-        not_honoured: Vec::new(),
+        unsupported: Vec::new(),
     }
 }
 
 /// For how long the path stood before a time of the machine.
-pub(crate) fn stood_before(stalls: &[Stall], machine_ns: u64) -> u64 {
-    let stood = stalls.iter().map(|stall| {
+pub(crate) fn paused_before(stalls: &[Stall], machine_ns: u64) -> u64 {
+    let paused = stalls.iter().map(|stall| {
         let began = stall.ended.as_nanos() - stall.lasted.as_nanos();
         machine_ns.saturating_sub(began).min(stall.lasted.as_nanos())
     });
-    stood.sum()
+    paused.sum()
 }
 
 /// Gives the moments of a flow, and the round trips in its samples, in the path's time, which stops while the machine stalls: the
 /// queues' are, too. By the machine's clock, a goodput would be less by the share of the run that nothing could be sent in, and each
 /// round trip that a stall fell into longer by the stall. How long transfers took stays by that clock.
 fn in_path_time(flow: &mut FlowRecord, stalls: &[Stall]) {
-    let stood = |machine_ns: u64| stood_before(stalls, machine_ns);
-    let at = |machine_ns: u64| machine_ns - stood(machine_ns);
+    let paused = |machine_ns: u64| paused_before(stalls, machine_ns);
+    let at = |machine_ns: u64| machine_ns - paused(machine_ns);
     let totals = &mut flow.totals;
     for moment in [&mut totals.start_ns, &mut totals.end_ns].into_iter().chain(&mut totals.written_ns) {
         *moment = at(*moment);
@@ -93,7 +98,7 @@ fn in_path_time(flow: &mut FlowRecord, stalls: &[Stall]) {
         }
         if *srtt != before {
             before = *srtt;
-            of_stalls = stood(*time) - stood(time.saturating_sub(*srtt));
+            of_stalls = paused(*time) - paused(time.saturating_sub(*srtt));
         }
         // The estimate is a mean, and takes some ACKs to show a stall.
         *srtt = srtt.saturating_sub(of_stalls).max((*srtt).min(*least));
@@ -108,7 +113,7 @@ fn in_path_time(flow: &mut FlowRecord, stalls: &[Stall]) {
 
 /// HyStart, with which CUBIC leaves slow start when the RTT has grown, takes a stall for a queue: both make a round trip
 /// longer by the clock of the hosts. Linux `tcp_cubic.c`: `HYSTART_DELAY_THRESH`, an eighth of the RTT from 4 to 16 ms.
-fn spoiled_slow_starts(
+fn invalidated_slow_starts(
     spec: &Spec,
     base_rtt: Duration,
     flows: &[FlowRecord],
@@ -116,7 +121,7 @@ fn spoiled_slow_starts(
 ) -> Vec<String> {
     let grown = Duration::from_nanos(base_rtt.as_nanos() / 8)
         .clamp(Duration::from_millis(4), Duration::from_millis(16));
-    let spoiled = |(flow, spec): (&FlowRecord, &FlowSpec)| {
+    let invalidated = |(flow, spec): (&FlowRecord, &FlowSpec)| {
         let series = &flow.series;
         if spec.controller.linux_name() != Some("cubic") || series.ssthresh.is_empty() {
             return None;
@@ -132,7 +137,7 @@ fn spoiled_slow_starts(
             flow.label
         ))
     };
-    flows.iter().zip(&spec.flows).filter_map(spoiled).collect()
+    flows.iter().zip(&spec.flows).filter_map(invalidated).collect()
 }
 
 #[cfg(test)]
@@ -145,7 +150,7 @@ mod tests {
     use fullpipe_units::Time;
 
     #[test]
-    fn what_spoils_a_host_a_flow_or_the_path_spoils_the_run() {
+    fn host_flow_or_path_spoils_run() {
         let spec = spec(100_000);
         let host = |why: &str| Host { settings: vec![], untrustworthy: vec![why.to_owned()] };
         let sent = SenderReport { flows: vec![], failures: vec!["flow a: reset".to_owned()] };
@@ -175,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_are_in_the_time_of_the_path() {
+    fn times_are_in_path_time() {
         let ms = |millis: u64| millis * 1_000_000;
         let stall = |ended, lasted| Stall {
             ended: Time::from_nanos(ms(ended)),
@@ -207,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stall_in_the_slow_start_of_cubic_spoils_the_run() {
+    fn cubic_slow_start_stall_spoils_run() {
         let mut spec = spec(100_000);
         let ms = |ms: u64| Time::ZERO + Duration::from_millis(ms);
         let series = FlowSeries {
@@ -215,7 +220,7 @@ mod tests {
             ssthresh: vec![u32::MAX, u32::MAX, 30],
             ..FlowSeries::default()
         };
-        let spoiled = |spec: &Spec, ended: u64, lasted: u64, series: &FlowSeries| {
+        let invalidated = |spec: &Spec, ended: u64, lasted: u64, series: &FlowSeries| {
             let flow = FlowRecord {
                 label: "a".to_owned(),
                 controller: spec.flows[0].controller.text().to_owned(),
@@ -225,15 +230,15 @@ mod tests {
                 series: series.clone(),
             };
             let stall = Stall { ended: ms(ended), lasted: Duration::from_millis(lasted) };
-            spoiled_slow_starts(spec, Duration::from_millis(40), &[flow], &[stall]).len()
+            invalidated_slow_starts(spec, Duration::from_millis(40), &[flow], &[stall]).len()
         };
         // Reno has no HyStart.
-        assert_eq!(spoiled(&spec, 25, 5, &series), 0);
+        assert_eq!(invalidated(&spec, 25, 5, &series), 0);
         spec.flows[0].controller = ControllerChoice::parse("cubic").unwrap();
-        assert_eq!(spoiled(&spec, 25, 5, &series), 1);
+        assert_eq!(invalidated(&spec, 25, 5, &series), 1);
         // Shorter than an eighth of 40 ms; after slow start; and where nothing is known of it.
-        assert_eq!(spoiled(&spec, 25, 4, &series), 0);
-        assert_eq!(spoiled(&spec, 31, 5, &series), 0);
-        assert_eq!(spoiled(&spec, 25, 5, &FlowSeries::default()), 0);
+        assert_eq!(invalidated(&spec, 25, 4, &series), 0);
+        assert_eq!(invalidated(&spec, 31, 5, &series), 0);
+        assert_eq!(invalidated(&spec, 25, 5, &FlowSeries::default()), 0);
     }
 }

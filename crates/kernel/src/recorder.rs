@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named_with_its_packages() {
+    fn missing_tools_are_named_with_packages() {
         let error = Missing::all(vec![
             Missing::package("clang is not installed", "clang"),
             Missing::package("libbpf is not installed", "libbpf1"),
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_names_the_function_that_the_kernel_does_not_offer() {
+    fn error_names_missing_kernel_function() {
         let unknown = "libbpf: extern (func ksym) 'bbr_main': not found in kernel or module BTFs\n";
         assert_eq!(missing_function(unknown), Some("bbr_main"));
         let forbidden = "calling kernel function cubictcp_init is not allowed\nprocessed 9 insns";
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn misses_that_both_sides_saw_count_once() {
+    fn misses_on_both_sides_count_once() {
         assert_eq!(missed_calls(0, &[0, 0]), 0);
         assert_eq!(missed_calls(3, &[0, 0]), 3);
         assert_eq!(missed_calls(3, &[2, 2]), 4);
@@ -410,19 +410,19 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "needs a process of its own: skipped_calls_do_not_disturb_the_kernel runs it"]
+    #[ignore = "needs a process of its own: skipped_calls_do_not_disturb_kernel runs it"]
     fn recording_with_skipped_calls_of_bbr() {
         record_with_skipped_calls(Ops::Bbr);
     }
 
     #[test]
-    #[ignore = "needs a process of its own: skipped_calls_do_not_disturb_the_kernel runs it"]
+    #[ignore = "needs a process of its own: skipped_calls_do_not_disturb_kernel runs it"]
     fn recording_with_skipped_calls_of_cubic() {
         record_with_skipped_calls(Ops::Cubic);
     }
 
     #[test]
-    fn skipped_calls_do_not_disturb_the_kernel() {
+    fn skipped_calls_do_not_disturb_kernel() {
         for name in ["bbr", "cubic"] {
             let test = format!("recorder::tests::recording_with_skipped_calls_of_{name}");
             let arguments = [test.as_str(), "--exact", "--ignored", "--nocapture", "--test-threads=1"];

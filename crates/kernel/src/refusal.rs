@@ -101,7 +101,7 @@ mod tests {
     use fullpipe_scenario::controller::ControllerChoice;
 
     #[test]
-    fn what_the_kernel_cannot_do_is_refused_by_field() {
+    fn kernel_limitations_are_refused_by_field() {
         assert!(check(&spec(100_000)).is_ok());
         let mut capped = spec(100_000);
         capped.flows[0].max_cwnd = Some(10);

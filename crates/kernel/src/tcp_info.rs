@@ -129,7 +129,7 @@ pub struct BbrInfo {
     /// See `pacing_gain`.
     pub cwnd_gain: u32,
     /// What version 3 says that it is doing; `None` of version 1, and if it says nothing known.
-    pub told_phase: Option<Phase>,
+    pub reported_phase: Option<Phase>,
 }
 
 /// The phases of `enum tcp_bbr_phase`, by their code; zero is none.
@@ -162,7 +162,7 @@ impl BbrInfo {
             min_rtt_us: word(8)?,
             pacing_gain: word(12)?,
             cwnd_gain: word(16)?,
-            told_phase: bytes
+            reported_phase: bytes
                 .get(37)
                 .and_then(|code| TOLD_PHASES.get((*code as usize).wrapping_sub(1)))
                 .copied(),
@@ -172,8 +172,8 @@ impl BbrInfo {
     /// The phase: as version 3 tells it, or of version 1 derived from the gains, which the first ACK sets. A policer's rate in force
     /// reads as cruising.
     pub fn phase(&self) -> Phase {
-        if let Some(told) = self.told_phase {
-            return told;
+        if let Some(reported) = self.reported_phase {
+            return reported;
         }
         if self.bandwidth == 0 {
             return Phase::Startup;
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_where_the_kernel_puts_them() {
+    fn fields_match_kernel_layout() {
         let info = TcpInfo::parse(&example());
         assert_eq!((info.state, info.ca_state, info.snd_mss), (1, CaState::Recovery, 1448));
         assert_eq!(info.in_flight(), 100 + 5 - 30 - 10);
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_shorter_structure_reads_as_zero_behind_its_end() {
+    fn shorter_structure_reads_rest_as_zero() {
         for length in 0..248 {
             let info = TcpInfo::parse(&example()[..length]);
             assert_eq!(info.total_rto == 2, length >= 242);
@@ -252,11 +252,11 @@ mod tests {
         assert_eq!(phase(256, 256), Phase::ProbeRtt);
         assert_eq!(BbrInfo::parse(&[0; 16]), None);
         // Version 3, whose gain of one is that of two phases.
-        let told = |code: u8| {
+        let reported = |code: u8| {
             let mut bytes = [1; 52];
             bytes[37] = code;
-            BbrInfo::parse(&bytes).unwrap().told_phase
+            BbrInfo::parse(&bytes).unwrap().reported_phase
         };
-        assert_eq!([told(0), told(7), told(8)], [None, Some(Phase::ProbeBwRefill), None]);
+        assert_eq!([reported(0), reported(7), reported(8)], [None, Some(Phase::ProbeBwRefill), None]);
     }
 }

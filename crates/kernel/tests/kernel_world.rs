@@ -56,7 +56,7 @@ fn number(text: &str, line: &str, key: &str) -> f64 {
 const CEILING: f64 = 1448.0 / 1500.0;
 
 #[test]
-fn a_bulk_flow_fills_a_slow_link_and_never_exceeds_it() {
+fn bulk_flow_fills_without_exceeding_link() {
     let Some(text) = kernel_run(&["cubic", "20", "20", "100000", "0", "2"]) else { return };
     let goodput = number(&text, "flow 0", "goodput_mbps");
     assert!(goodput > 0.5 * 20.0 && goodput < 1.02 * CEILING * 20.0, "{goodput}");
@@ -66,14 +66,14 @@ fn a_bulk_flow_fills_a_slow_link_and_never_exceeds_it() {
 }
 
 #[test]
-fn random_loss_is_retransmitted_and_the_flow_goes_on() {
+fn random_loss_is_retransmitted() {
     let Some(text) = kernel_run(&["bbr", "20", "20", "100000", "0.02", "2"]) else { return };
     let (sent, again) = (number(&text, "flow 0", "segments"), number(&text, "flow 0", "retransmits"));
     assert!(again > 0.0 && again < 0.2 * sent, "{again} of {sent}");
 }
 
 #[test]
-fn a_finite_flow_delivers_every_byte_and_ends_the_run() {
+fn finite_flow_delivers_everything_and_ends() {
     let Some(text) = kernel_run(&["reno", "20", "20", "100000", "0", "30", "1", "1000000"]) else { return };
     let (goodput, seconds) = (number(&text, "flow 0", "goodput_mbps"), number(&text, "flow 0", "seconds"));
     // `seconds` is printed with two decimals.
@@ -91,7 +91,7 @@ fn flows_share_a_link() {
 
 /// Threshold marking holds the queue at 20 packets of a buffer of 166: nothing is dropped, and nothing is sent again.
 #[test]
-fn marks_reach_the_receiver_and_their_echo_holds_the_queue() {
+fn echoed_marks_limit_queue_without_drops() {
     let arguments = ["reno", "20", "20", "250000", "0", "3", "--queue=step"];
     let Some(text) = kernel_run(&[&arguments[..], &["--ecn"]].concat()) else { return };
     let (marked, echoed) = (number(&text, "link", "marked"), number(&text, "flow 0", "echoed"));
@@ -123,7 +123,7 @@ fn disciplines_that_drop_late_carry_flows() {
 
 /// The kernel hands over whole what TCP sends as one: a queue that takes bursts as one drops more than single packets at a time.
 #[test]
-fn bursts_stay_whole_on_their_way_to_a_queue_that_takes_them_as_one() {
+fn bursts_reach_burst_queue_intact() {
     let arguments = ["cubic", "200", "10", "60000", "0", "2", "--burst"];
     let Some(text) = kernel_run(&arguments) else { return };
     let (dropped, arrived) = (number(&text, "link", "dropped"), number(&text, "link", "arrived"));
@@ -151,7 +151,7 @@ fn linux_queues_what_the_emulator_would() {
 }
 
 #[test]
-fn a_discipline_that_linux_does_not_have_is_refused() {
+fn discipline_unknown_to_linux_is_refused() {
     let Some(binary) = example("kernel_run") else { return };
     let arguments = ["cubic", "20", "20", "100000", "0", "1", "--linux-queue", "--queue=step"];
     let output = Command::new(binary).args(arguments).stdin(Stdio::null()).output().unwrap();
@@ -163,7 +163,7 @@ fn a_discipline_that_linux_does_not_have_is_refused() {
 }
 
 #[test]
-fn a_run_that_stood_still_says_so_and_goes_on() {
+fn stalled_run_reports_it_and_continues() {
     let Some(binary) = example("kernel_run") else { return };
     let mut command = Command::new(binary);
     command.args(["bbr", "20", "20", "100000", "0", "3"]);
@@ -187,7 +187,7 @@ fn a_run_that_stood_still_says_so_and_goes_on() {
 
 /// The emulator has real-time priority and is on time. The hosts have the idle class (`chrt -i`), and others use every processor.
 #[test]
-fn a_run_whose_hosts_wait_for_a_processor_is_untrustworthy() {
+fn cpu_starved_run_is_untrustworthy() {
     let Some(binary) = example("kernel_run") else { return };
     if Command::new("chrt").arg("--version").output().is_err() {
         return println!("skipped: chrt of util-linux is not installed");
@@ -277,7 +277,7 @@ fn has_namespaces(child: &mut Child) -> bool {
 }
 
 #[test]
-fn sigkill_in_the_middle_of_a_run_leaves_nothing() {
+fn sigkill_mid_run_leaves_nothing() {
     let Some(mut run) = LongRun::start("sigkill", Stdio::null()) else { return };
     if !has_namespaces(&mut run.child) {
         println!("skipped: the kernel world did not start");

@@ -333,8 +333,8 @@ impl<P: Clone> Chain<P> {
         }
         let first = self.inner.first_mut().unwrap_or(&mut self.last);
         first.serve(now, &mut self.counts);
-        let alike = self.burst.windows(2).all(|pair| pair[0].0.is_with(&pair[1].0));
-        if first.whole && alike {
+        let equal = self.burst.windows(2).all(|pair| pair[0].0.is_with(&pair[1].0));
+        if first.whole && equal {
             first.enter_burst(now, &mut self.burst, &mut self.counts);
         } else if first.whole {
             let mut parts = std::mem::take(&mut self.burst).into_iter().peekable();

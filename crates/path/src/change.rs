@@ -40,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_passed_at_that_nanosecond_is_not_changed() {
+    fn change_spares_packets_already_passed() {
         let now = Time::from_nanos(7);
         let delay = Change::Delay(Duration::ZERO);
         assert_eq!((delay.from(now, false), delay.from(now, true)), (now, Time::from_nanos(8)));

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_element_the_field_what_was_given_and_what_is_expected() {
+    fn errors_name_element_field_value_expectation() {
         let rate = Rate::from_bits_per_sec(8_000_000);
         let t = Time::from_micros;
         let zero = Schedule { initial: Rate::ZERO, changes: vec![(t(1), Rate::ZERO)] };

@@ -115,7 +115,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn errors_name_the_line_what_it_says_and_what_is_expected() {
+    fn errors_name_line_content_and_expectation() {
         let error = |text| parse_at_most(text, 3).unwrap_err().to_string();
         assert_eq!(error(""), "the trace is empty, expected at least one time in milliseconds");
         assert_eq!(
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn unix_and_windows_lines_and_a_missing_last_newline_are_fine() {
+    fn unix_and_windows_lines_are_accepted() {
         assert_eq!(parse_mahimahi("0\n1\n1\n20\n"), Ok(vec![0, 1, 1, 20]));
         assert_eq!(parse_mahimahi("0\r\n1\r\n20"), Ok(vec![0, 1, 20]));
     }
@@ -150,7 +150,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_give_a_trace_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        fn arbitrary_bytes_parse_or_fail(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             let text = String::from_utf8_lossy(&bytes);
             if let Ok(times) = parse_mahimahi(&text) {
                 prop_assert!(times.is_sorted() && times.last() > Some(&0));
@@ -158,7 +158,7 @@ mod tests {
         }
 
         #[test]
-        fn almost_traces_give_a_trace_or_an_error(text in "([0-9]{1,3}\r?\n|[-+ 0-9\n\r.ex]{0,4}){0,20}") {
+        fn near_traces_parse_or_fail(text in "([0-9]{1,3}\r?\n|[-+ 0-9\n\r.ex]{0,4}){0,20}") {
             if let Ok(times) = parse_mahimahi(&text) {
                 prop_assert!(times.is_sorted() && times.last() > Some(&0));
             }

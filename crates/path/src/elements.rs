@@ -522,7 +522,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn elements_are_described_in_the_words_of_a_scenario() {
+    fn elements_are_described_in_scenario_terms() {
         let queue = QueueConfig::drop_tail(Bytes::new(50_000), Some(30));
         let slower = (Time::ZERO.saturating_add(Duration::from_secs(2)), Rate::from_bits_per_sec(10_000_000));
         let rate_bps = Schedule { initial: Rate::from_bits_per_sec(20_000_000), changes: vec![slower] };

@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn an_element_knows_of_a_packet_when_it_gets_there() {
+    fn element_observes_packet_on_arrival() {
         let mut hops = hops(&[delay(10), link()], &[]);
         hops.push(micros(0), FULL, 'a');
         hops.push(micros(0), FULL, 'b');
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_settled_is_handed_out_later_with_its_own_time() {
+    fn settled_packets_keep_own_times() {
         let mut hops = hops(&[delay(10)], &[]);
         hops.push(micros(0), FULL, 'a');
         hops.push(micros(1), FULL, 'b');
@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hop_is_not_a_packet_that_is_due() {
+    fn hop_is_not_due_packet() {
         let mut hops = hops(&[delay(0), delay(5)], &[]);
         hops.push(micros(0), FULL, 'a');
         assert!(hops.next() <= micros(0) && !hops.is_due(micros(0)));
@@ -466,7 +466,7 @@ mod tests {
     /// Both leave after a millisecond: packets of class 0 that were held back, and those of class 1 that were not and got
     /// to the end before them.
     #[test]
-    fn at_equal_times_the_order_before_constant_delays_counts() {
+    fn ties_keep_order_before_constant_delays() {
         let held = ElementConfig::Reorder(reorder::Config {
             probability: Probability::from_f64(0.5),
             delay_ns: Duration::from_millis(1),
@@ -490,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_behind_a_dead_link_stays_inside() {
+    fn packet_behind_dead_link_stays_inside() {
         let down = ElementConfig::Link {
             name: "link".into(),
             rate_bps: Schedule {

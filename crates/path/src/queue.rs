@@ -175,7 +175,7 @@ impl<S: Server> Queue<S> {
             }
         } else if let Some(cause) = self
             .refuses(moment, total)
-            .or_else(|| if S::WHOLE_PACKETS { None } else { self.lacks_room(now, total) })
+            .or_else(|| if S::WHOLE_PACKETS { None } else { self.has_no_room(now, total) })
         {
             self.dropped.add(total);
             BurstFate::Dropped(cause)
@@ -201,7 +201,7 @@ impl<S: Server> Queue<S> {
         let one = |packet: &Packet| {
             let bytes = self.server.framed(packet.bytes);
             let refused =
-                if self.server.can_pass(bytes) { self.lacks(left, bytes) } else { Some(Cause::Oversize) };
+                if self.server.can_pass(bytes) { self.shortfall(left, bytes) } else { Some(Cause::Oversize) };
             let decided = refused.map_or_else(|| self.server.offer(moment.arrival, bytes, Bytes::MAX), Err);
             match decided {
                 Err(_) => self.dropped.add(bytes),
@@ -219,7 +219,7 @@ impl<S: Server> Queue<S> {
     }
 
     /// Whether a burst is too long for what is unsent, where the server counts that.
-    fn lacks_room(&self, now: Time, bytes: u32) -> Option<Cause> {
+    fn has_no_room(&self, now: Time, bytes: u32) -> Option<Cause> {
         let unsent = self.server.unsent(self.server.mark(), now);
         (unsent + Bytes::new(bytes as u64) > self.limit.bytes).then_some(Cause::QueueFull)
     }
@@ -248,7 +248,7 @@ impl<S: Server> Queue<S> {
     #[inline(never)]
     fn overflows(&mut self, moment: Moment, bytes: u32) -> Option<Cause> {
         let left = self.left(moment);
-        self.lacks(left, bytes)
+        self.shortfall(left, bytes)
     }
 
     /// What has left by an arrival, if packets are counted.
@@ -260,7 +260,7 @@ impl<S: Server> Queue<S> {
 
     /// Why there is no room for so many bytes, when so much has left.
     #[inline]
-    fn lacks(&self, left: Tally, bytes: u32) -> Option<Cause> {
+    fn shortfall(&self, left: Tally, bytes: u32) -> Option<Cause> {
         let waiting = self.accepted - left;
         let too_many = self.limit.packets.is_some_and(|most| waiting.packets >= most as u64);
         let too_large = S::WHOLE_PACKETS && waiting.bytes.as_u64() + bytes as u64 > self.limit.bytes.as_u64();

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ceiling_follows_links_radios_and_delivery_traces() {
+    fn ceiling_follows_links_radios_and_traces() {
         let mbit = |mbit: u64| Rate::from_bits_per_sec(mbit * 1_000_000);
         let at = |ms: u64| Time::from_nanos(ms * 1_000_000);
         let queue = QueueConfig::drop_tail(Bytes::new(3000), None);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_slowest_element_decides_and_its_fastest_time_counts() {
+    fn slowest_element_at_fastest_time_counts() {
         let mbit = |mbit: u64| Rate::from_bits_per_sec(mbit * 1_000_000);
         let changing =
             Schedule { initial: mbit(8), changes: vec![(Time::from_nanos(500_000_000), mbit(16))] };

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn an_element_says_what_it_cannot_change() {
+    fn element_reports_unsupported_changes() {
         let delay = || ElementConfig::Delay { delay_ns: Schedule::constant(Duration::ZERO) };
         let loss = || ElementConfig::loss(Schedule::constant(Probability::ZERO));
         let queue = QueueConfig::drop_tail(Bytes::new(3000), None);
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_in_the_schedule_in_its_place() {
+    fn schedule_inserts_change_in_order() {
         let t = Time::from_nanos;
         let mut element = link();
         for (at, rate) in [(9, 1), (5, 2), (9, 3), (0, 4)] {

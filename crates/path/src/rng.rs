@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn up_to_reaches_both_ends_and_nothing_beyond() {
+    fn up_to_covers_both_ends() {
         let mut stream = Stream::new(1, 1);
         let mut seen = [0; 3];
         (0..3000).for_each(|_| seen[stream.up_to(2) as usize] += 1);

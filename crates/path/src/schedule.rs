@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_holds_from_its_very_nanosecond() {
+    fn change_applies_from_its_nanosecond() {
         let t = Time::from_nanos;
         let mut cursor =
             Cursor::new(&Schedule { initial: 'a', changes: vec![(t(5), 'b'), (t(7), 'c'), (t(9), 'd')] });
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_made_meanwhile_holds_until_the_next_of_the_schedule() {
+    fn interim_change_lasts_until_next_scheduled() {
         let t = Time::from_nanos;
         let mut cursor = Cursor::new(&Schedule { initial: 'a', changes: vec![(t(5), 'b'), (t(9), 'd')] });
         assert_eq!(cursor.at(t(3)), 'a');

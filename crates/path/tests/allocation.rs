@@ -41,7 +41,7 @@ fn link(packets: Option<u32>) -> ElementConfig {
 
 /// Every kind of stage, holding queue and bookkeeping: packet limits, announced arrivals, heap, lanes, duplicates.
 #[test]
-fn a_packet_costs_no_allocation_after_warm_up() {
+fn warm_packets_need_no_allocation() {
     let delay = ElementConfig::Delay { delay_ns: Schedule::constant(Duration::from_millis(2)) };
     let jitter =
         ElementConfig::Jitter(jitter::Config { amplitude_ns: Duration::from_millis(1), reorder: true });

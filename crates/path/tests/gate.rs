@@ -131,7 +131,7 @@ fn drain(chain: &mut Chain<usize>, mut now: Time) -> Vec<(Time, Packet, usize)> 
 proptest! {
     /// First in, first out behind a gate gives the departures that a transit function computes at once, to the nanosecond.
     #[test]
-    fn a_gate_keeps_the_times_of_a_plain_queue(
+    fn gate_matches_plain_queue_times(
         queue in endless(),
         jitter in 0u64..50_000,
         behind in 0u64..200_000,
@@ -168,7 +168,7 @@ proptest! {
 
     /// Packets, bytes and marks add up, whatever a discipline does with packets of whatever codepoint.
     #[test]
-    fn what_is_marked_and_dropped_adds_up(
+    fn marks_and_drops_add_up(
         queue in endless(),
         mark_every in 0u64..4,
         drop_every in 0u64..4,
@@ -210,7 +210,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_in_transmission_has_left_the_queue() {
+fn packet_in_transmission_is_not_queued() {
     let mut chain = Chain::with_disciplines(&[link(3000)], &[], 1, own(0, plain(0, 0))).unwrap();
     let admissions: Vec<Admission> =
         (0..4).map(|number| chain.push(Time::ZERO, Packet::new(1500, 0), number)).collect();
@@ -227,7 +227,7 @@ fn what_is_in_transmission_has_left_the_queue() {
 }
 
 #[test]
-fn a_packet_that_is_dropped_as_it_leaves_costs_the_link_no_time() {
+fn drop_at_departure_costs_no_time() {
     let mut chain = Chain::with_disciplines(&[link(30_000)], &[], 1, own(0, plain(0, 2))).unwrap();
     (0..6).for_each(|number| {
         assert_eq!(chain.push(Time::ZERO, Packet::new(1000, 0), number), Admission::Queued)
@@ -238,7 +238,7 @@ fn a_packet_that_is_dropped_as_it_leaves_costs_the_link_no_time() {
 }
 
 #[test]
-fn a_mark_is_seen_where_the_packet_leaves() {
+fn mark_is_visible_at_exit() {
     let mut chain = Chain::with_disciplines(&[link(30_000)], &[], 1, own(0, plain(2, 0))).unwrap();
     for bits in 0..8 {
         let packet = Packet::new(1000, 0).with_ecn(Ecn::from_bits(bits / 2));
@@ -251,7 +251,7 @@ fn a_mark_is_seen_where_the_packet_leaves() {
 }
 
 #[test]
-fn a_packet_larger_than_the_bucket_behind_the_gate_is_dropped() {
+fn packet_larger_than_bucket_is_dropped() {
     let bucket = ElementConfig::TokenBucket {
         name: "bucket".into(),
         rate_bps: mbit(8),
@@ -266,7 +266,7 @@ fn a_packet_larger_than_the_bucket_behind_the_gate_is_dropped() {
 }
 
 #[test]
-fn only_what_has_a_queue_takes_a_discipline() {
+fn only_queues_accept_disciplines() {
     let delay = ElementConfig::Delay { delay_ns: Schedule::constant(Duration::from_millis(1)) };
     let error = Chain::<()>::with_disciplines(&[delay], &[], 1, own(0, plain(0, 0))).unwrap_err();
     assert_eq!((error.kind, error.field), ("delay", "queue.discipline"));
@@ -406,7 +406,7 @@ fn dropped_of(queue: QueueConfig) -> (Vec<usize>, u64) {
 }
 
 #[test]
-fn a_burst_is_taken_or_dropped_whole() {
+fn burst_is_admitted_or_dropped_entirely() {
     let segments = QueueConfig::drop_tail(Bytes::new(6000), None);
     let bursts = QueueConfig { unit: AdmissionUnit::Burst, ..segments };
     assert_eq!(dropped_of(segments), (vec![0, 1, 2, 3, 4, 5, 8, 9, 10, 11], 2));
@@ -418,7 +418,7 @@ fn a_burst_is_taken_or_dropped_whole() {
 }
 
 #[test]
-fn a_burst_whose_codepoints_differ_is_parted() {
+fn mixed_codepoints_split_burst() {
     let queue =
         QueueConfig { unit: AdmissionUnit::Burst, ..QueueConfig::drop_tail(Bytes::new(90_000), None) };
     let link = ElementConfig::Link { name: "link".into(), rate_bps: Schedule::constant(mbit(8)), queue };
@@ -432,7 +432,7 @@ fn a_burst_whose_codepoints_differ_is_parted() {
 }
 
 #[test]
-fn a_token_bucket_splits_only_what_exceeds_it() {
+fn token_bucket_splits_only_excess() {
     let leaves = |burst_bytes, unit| {
         let queue = QueueConfig { unit, ..QueueConfig::drop_tail(Bytes::new(5000), None) };
         let burst_bytes = Bytes::new(burst_bytes);

@@ -270,7 +270,7 @@ impl Ask {
 }
 
 /// Brings both up to `now` and compares all queues.
-fn queues_look_alike(
+fn queues_look_equal(
     one: &mut impl Carrier<usize>,
     other: &mut impl Carrier<usize>,
     now: Time,
@@ -297,7 +297,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn packets_and_bytes_are_conserved_and_leave_in_order_of_time(
+    fn packets_are_conserved_and_ordered(
         elements in path(0),
         delays in prop::collection::vec(duration(), 0..12),
         arrivals in arrivals(300_000),
@@ -315,7 +315,7 @@ proptest! {
 
     /// What is taken ahead of time is what would have left by then, and nothing that is offered later would have left earlier.
     #[test]
-    fn what_leaves_before_a_known_time_is_known(
+    fn departures_before_known_time_are_final(
         elements in path(0),
         delays in prop::collection::vec(duration(), 0..12),
         arrivals in arrivals(300_000),
@@ -360,7 +360,7 @@ proptest! {
     }
 
     #[test]
-    fn how_often_and_how_late_the_caller_asks_changes_nothing(
+    fn polling_schedule_changes_nothing(
         elements in path(0),
         delays in prop::collection::vec(duration(), 0..12),
         arrivals in arrivals(300_000),
@@ -382,7 +382,7 @@ proptest! {
 
     /// Within a flow and a codepoint, no discipline reorders; between them some do. A packet that was admitted may still be dropped.
     #[test]
-    fn flows_keep_their_own_order_behind_any_discipline(
+    fn disciplines_keep_order_within_flows(
         elements in with_one_discipline(),
         arrivals in arrivals(300_000),
         seed: u64,
@@ -404,7 +404,7 @@ proptest! {
     /// Packets keep their codepoint, or lose it to a bleach, or get a mark from a queue if they can carry one; whatever an element
     /// does to the others.
     #[test]
-    fn codepoints_change_only_where_something_changes_them(
+    fn only_bleaches_and_queues_change_codepoints(
         elements in path(0),
         arrivals in arrivals(300_000),
         seed: u64,
@@ -448,7 +448,7 @@ proptest! {
     }
 
     #[test]
-    fn a_link_keeps_to_its_rate_its_limit_and_its_delay(
+    fn link_obeys_rate_limit_and_delay(
         rate in 1u64..20_000_000_000,
         queue in limit(),
         delay in duration(),
@@ -498,7 +498,7 @@ proptest! {
 
     /// Fluid integration, nanosecond by nanosecond, of at most some thousand nanoseconds.
     #[test]
-    fn a_rate_schedule_agrees_with_brute_force(
+    fn rate_schedule_matches_brute_force(
         initial in 0u64..20_000_000_000,
         changes in prop::collection::btree_map(0u64..2000, prop_oneof![Just(0), 1u64..20_000_000_000], 1..6),
         arrivals in prop::collection::vec((0u64..150, 1u32..200), 1..40),
@@ -555,7 +555,7 @@ proptest! {
 
     /// A queue behind a delay gets its packets early. Asked at any time, it must look like one that gets them in time.
     #[test]
-    fn a_queue_behind_a_delay_looks_as_if_it_were_told_in_time(
+    fn queue_behind_delay_looks_timely(
         queue in prop_oneof![
             link(),
             (1u64..200, 2000u64..4000, limit()).prop_map(|(rate, burst, queue)| ElementConfig::TokenBucket {
@@ -633,7 +633,7 @@ proptest! {
 
     /// The same of a chain that can be changed, if nobody does.
     #[test]
-    fn a_chain_that_can_change_agrees_with_hops(
+    fn changeable_chain_agrees_with_hops(
         elements in path(0),
         delays in prop::collection::vec(duration(), 0..12),
         arrivals in prop_oneof![arrivals(300_000), arrivals(3)],
@@ -648,7 +648,7 @@ proptest! {
 
     /// Changes made while packets are on their way, and the same changes known from the start.
     #[test]
-    fn a_change_is_as_if_the_schedule_had_had_it(
+    fn live_change_equals_scheduled_change(
         elements in path(1),
         delay in duration(),
         arrivals in prop_oneof![arrivals(300_000), arrivals(3)],
@@ -697,7 +697,7 @@ proptest! {
         now = now.max(at);
         prop_assert_eq!(output, expected);
         prop_assert_eq!(chain.counts(), scheduled.counts());
-        queues_look_alike(&mut chain, &mut scheduled, now)?;
+        queues_look_equal(&mut chain, &mut scheduled, now)?;
     }
 }
 
@@ -734,12 +734,12 @@ fn agree(
         chain.push_run(now, packet, run_length, payload);
         Carrier::push_run(&mut hops, now, packet, run_length, payload);
         if look {
-            queues_look_alike(&mut chain, &mut hops, now)?;
+            queues_look_equal(&mut chain, &mut hops, now)?;
         }
     }
     for (number, extra) in [0, 1, 500_000].into_iter().enumerate() {
         now += Duration::from_nanos(extra);
-        queues_look_alike(&mut chain, &mut hops, now)?;
+        queues_look_equal(&mut chain, &mut hops, now)?;
         asked[number].0.of(&mut chain, now, &mut composed);
     }
     while chain.next() != Time::NEVER {
@@ -753,5 +753,5 @@ fn agree(
     }
     prop_assert_eq!(composed, plainly);
     prop_assert_eq!(chain.counts(), hops.counts());
-    queues_look_alike(&mut chain, &mut hops, now)
+    queues_look_equal(&mut chain, &mut hops, now)
 }

@@ -90,7 +90,7 @@ impl Tbf {
 
 proptest! {
     #[test]
-    fn it_takes_drops_and_sends_what_linux_does(
+    fn router_admits_and_sends_like_linux(
         byte_ns in prop::sample::select(vec![1i64, 2, 4, 5, 8, 10, 16, 20, 32, 40, 64, 80, 100, 128, 160, 200, 800]),
         limit in 1514u64..120_000,
         max_size in 1514u64..120_000,
@@ -145,26 +145,26 @@ fn dropped(limit: u64, depth: u64, bursts: u32) -> u64 {
 }
 
 #[test]
-fn a_burst_that_does_not_fit_is_dropped_whole() {
+fn burst_without_room_is_dropped_entirely() {
     // The first leaves on the bucket; the second waits, and of the third nothing fits in 20 KB.
     assert_eq!(dropped(20_000, 15_140, 3), 10);
 }
 
 #[test]
-fn a_burst_longer_than_the_bucket_is_split_and_what_fits_is_taken() {
+fn burst_above_bucket_splits_to_fit() {
     // Nine packets leave on the bucket; thirteen fit in 20 KB.
     assert_eq!(dropped(20_000, 15_139, 3), 30 - 9 - 13);
 }
 
 #[test]
-fn a_burst_longer_than_the_limit_is_dropped_even_if_there_are_tokens_for_it() {
+fn burst_above_limit_drops_despite_tokens() {
     assert_eq!(dropped(15_139, 100_000, 3), 30);
     assert_eq!(dropped(15_140, 100_000, 3), 0);
 }
 
 /// Behind an interface of 1 Gbit/s, bursts of ten arrive segment by segment; with receive offload every 100 us in pieces of eight.
 #[test]
-fn a_burst_that_an_interface_split_is_dropped_whole_if_it_was_merged_again() {
+fn remerged_burst_is_dropped_entirely() {
     let dropped = |merge| {
         let link = ElementConfig::Link {
             name: "interface".into(),

@@ -56,7 +56,7 @@ at us  bytes  backlog  wait us  leaves us
 }
 
 #[test]
-fn a_packet_limit_counts_what_has_not_left() {
+fn packet_limit_counts_unsent_packets() {
     let mut chain = Chain::new(&[link(12, 1_000_000, Some(2))], &[], 1).unwrap();
     let mut push = |micros| chain.push(Time::from_micros(micros), FULL, ()) == Admission::Queued;
     assert_eq!(
@@ -69,7 +69,7 @@ fn a_packet_limit_counts_what_has_not_left() {
 
 /// What stands behind a first element draws the same, whether something else takes that one's place or not.
 #[test]
-fn elements_behind_another_keep_their_random_streams() {
+fn later_elements_keep_random_streams() {
     let loss = ElementConfig::Loss {
         probability: Schedule::constant(Probability::from_f64(0.3)),
         unit: AdmissionUnit::Segment,
@@ -105,7 +105,7 @@ fn two_hops_are_one_event() {
 
 /// Packets a millisecond apart, let go every 5 ms: at the same five phases for all of them, at most 5 ms late, in order.
 #[test]
-fn an_aggregate_lets_go_all_that_gathered_at_once() {
+fn aggregate_releases_all_at_once() {
     let every_ns = Duration::from_millis(5);
     let mut chain = Chain::new(
         &[ElementConfig::Aggregate(aggregate::Config { every_ns, merge: false }), delay(10)],
@@ -131,7 +131,7 @@ fn an_aggregate_lets_go_all_that_gathered_at_once() {
 }
 
 #[test]
-fn a_token_bucket_holds_whole_packets_and_drops_what_can_never_pass() {
+fn token_bucket_drops_oversized_packets() {
     let bucket = ElementConfig::TokenBucket {
         name: "tbf".into(),
         rate_bps: Rate::from_bits_per_sec(12_000_000),
@@ -153,7 +153,7 @@ fn a_token_bucket_holds_whole_packets_and_drops_what_can_never_pass() {
 }
 
 #[test]
-fn a_copy_follows_its_packet_and_meets_the_rest_of_the_path() {
+fn copy_follows_packet_through_path() {
     let always = ElementConfig::Duplicate(duplicate::Config { probability: Probability::from_f64(1.0) });
     let mut chain = Chain::new(&[always.clone(), always, link(12, 4500, None)], &[], 1).unwrap();
     assert_eq!(chain.push(Time::ZERO, FULL, 7), Admission::Queued); // four, one of which finds no room
@@ -166,7 +166,7 @@ fn a_copy_follows_its_packet_and_meets_the_rest_of_the_path() {
 }
 
 #[test]
-fn a_path_that_keeps_order_knows_what_leaves_after_how_many_others() {
+fn ordered_path_knows_packets_ahead() {
     let mut chain = Chain::new(&[link(12, 9000, None), delay(10)], &[], 1).unwrap();
     (0..3).for_each(|number| _ = chain.push(Time::ZERO, FULL, number));
     let ahead = |chain: &Chain<i32>| -> Vec<i32> {
@@ -192,7 +192,7 @@ fn a_packet_held_back_is_overtaken() {
 }
 
 #[test]
-fn a_packet_behind_a_dead_link_stays_inside() {
+fn packet_behind_dead_link_stays_inside() {
     let down = ElementConfig::Link {
         name: "link".into(),
         rate_bps: Schedule {
@@ -217,7 +217,7 @@ fn time_must_not_go_back() {
 }
 
 #[test]
-fn a_buffer_that_shrinks_keeps_what_it_has_and_takes_no_more() {
+fn shrunk_buffer_keeps_packets_refuses_more() {
     let at = Time::from_micros;
     // A byte a microsecond.
     let mut chain = Chain::changing(&[link(8, 6000, None)], &[], 1).unwrap();
@@ -233,7 +233,7 @@ fn a_buffer_that_shrinks_keeps_what_it_has_and_takes_no_more() {
 }
 
 #[test]
-fn a_buffer_that_changes_forgets_its_limit_of_packets() {
+fn buffer_change_clears_packet_limit() {
     let at = Time::from_micros;
     let mut chain = Chain::changing(&[link(8, 60_000, Some(2))], &[], 1).unwrap();
     let mut taken = |bytes| {
@@ -247,7 +247,7 @@ fn a_buffer_that_changes_forgets_its_limit_of_packets() {
 }
 
 #[test]
-fn what_waits_leaves_at_the_new_rate() {
+fn waiting_packets_use_new_rate() {
     let at = Time::from_micros;
     let mbit = |rate: u64| Rate::from_bits_per_sec(rate * 1_000_000);
     // A byte a microsecond.

@@ -190,7 +190,7 @@ impl InPython {
     }
 
     /// Tells an event to the method that handles it, if there is one.
-    fn tell<E: pyo3::PyClass + Into<PyClassInitializer<E>>>(
+    fn report<E: pyo3::PyClass + Into<PyClassInitializer<E>>>(
         &self,
         event: &'static str,
         handler: &Option<Py<PyAny>>,
@@ -266,43 +266,43 @@ fn number(value: Bound<'_, PyAny>, name: &str, expected: &str) -> PyResult<f64> 
 impl Controller for InPython {
     fn on_transmit_start(&mut self, start: &TransmitStart) {
         self.saw(&start.connection);
-        self.tell("on_transmit_start", &self.handlers.transmit_start, PyTransmitStart(*start));
+        self.report("on_transmit_start", &self.handlers.transmit_start, PyTransmitStart(*start));
     }
     fn on_window_unused(&mut self, unused: &WindowUnused) {
         self.saw(&unused.connection);
-        self.tell("on_window_unused", &self.handlers.window_unused, PyWindowUnused(*unused));
+        self.report("on_window_unused", &self.handlers.window_unused, PyWindowUnused(*unused));
     }
     fn on_sent(&mut self, sent: &Sent) {
-        self.tell("on_sent", &self.handlers.sent, PySent(*sent));
+        self.report("on_sent", &self.handlers.sent, PySent(*sent));
     }
     fn on_rtt(&mut self, sample: &RttSample) {
         self.at = sample.now;
-        self.tell("on_rtt", &self.handlers.rtt, PyRttSample(*sample));
+        self.report("on_rtt", &self.handlers.rtt, PyRttSample(*sample));
     }
     fn on_ce(&mut self, marks: &CeMarks) {
-        self.tell("on_ce", &self.handlers.ce, PyCeMarks(*marks));
+        self.report("on_ce", &self.handlers.ce, PyCeMarks(*marks));
     }
     fn on_undo(&mut self, undo: &Undo) {
         self.saw(&undo.connection);
-        self.tell("on_undo", &self.handlers.undo, PyUndo(*undo));
+        self.report("on_undo", &self.handlers.undo, PyUndo(*undo));
     }
     fn on_lost(&mut self, lost: &Lost) {
-        self.tell("on_lost", &self.handlers.lost, PyLost(*lost));
+        self.report("on_lost", &self.handlers.lost, PyLost(*lost));
     }
     fn on_tail_repair(&mut self, repair: &TailRepair) {
         self.at = repair.now;
-        self.tell("on_tail_repair", &self.handlers.tail_repair, PyTailRepair(*repair));
+        self.report("on_tail_repair", &self.handlers.tail_repair, PyTailRepair(*repair));
     }
     /// The simulator's transport is TCP, which discards nothing.
     fn on_discarded(&mut self, _: &Discarded) {}
     fn on_state(&mut self, change: &StateChange) {
         self.saw(&change.connection);
         self.state = change.to;
-        self.tell("on_state", &self.handlers.state, PyStateChange(*change));
+        self.report("on_state", &self.handlers.state, PyStateChange(*change));
     }
     fn on_ack(&mut self, ack: &Ack) {
         self.saw(&ack.connection);
-        self.tell("on_ack", &self.handlers.ack, PyAck(*ack));
+        self.report("on_ack", &self.handlers.ack, PyAck(*ack));
     }
     fn on_mss(&mut self, mss: u32) {
         self.config.mss = mss;
@@ -328,13 +328,13 @@ impl Controller for InPython {
         };
         self.guard("phase", |py| {
             let object = self.part.object.bind(py);
-            let said = object.getattr(intern!(py, "phase"))?;
-            if !said.is_none() {
-                let known = said.extract::<&str>().ok();
+            let message = object.getattr(intern!(py, "phase"))?;
+            if !message.is_none() {
+                let known = message.extract::<&str>().ok();
                 let known = Phase::ALL.into_iter().find(|phase| Some(phase.name()) == known);
                 snapshot.phase = known.ok_or_else(|| {
                     let names: Vec<&str> = Phase::ALL.iter().map(|phase| phase.name()).collect();
-                    errors::bad_limit("phase", &said, &format!("None or one of {}", names.join(", ")))
+                    errors::bad_limit("phase", &message, &format!("None or one of {}", names.join(", ")))
                 })?;
             }
             let bandwidth = object.getattr(intern!(py, "bandwidth_bps"))?;

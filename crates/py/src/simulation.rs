@@ -6,9 +6,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
-use fullpipe_scenario::quantity::{Quantity, Said};
+use fullpipe_scenario::quantity::{Quantity, QuantityText};
 use fullpipe_scenario::spec::Spec;
-use fullpipe_sim::{SaidChange, SimError, Simulation, Status};
+use fullpipe_sim::{SimError, Simulation, Status, TextChange};
 use fullpipe_units::Time;
 use pyo3::exceptions::{PyIndexError, PyRuntimeError};
 use pyo3::prelude::*;
@@ -111,8 +111,8 @@ impl PySimulation {
         let mut held = self.held()?;
         let driven = running(&mut held)?;
         let until = match (duration, until) {
-            (Some(text), _) => driven.simulation.now().saturating_add(said(py, "duration", text)?),
-            (None, Some(text)) => Time::ZERO.saturating_add(said(py, "until", text)?),
+            (Some(text), _) => driven.simulation.now().saturating_add(message(py, "duration", text)?),
+            (None, Some(text)) => Time::ZERO.saturating_add(message(py, "until", text)?),
             (None, None) => Time::NEVER,
         };
         Ok(driven.advance(py, until, None)? == Status::Running)
@@ -162,8 +162,8 @@ impl PySimulation {
     ) -> PyResult<()> {
         let mut held = self.held()?;
         let simulation = &mut running(&mut held)?.simulation;
-        let said = SaidChange { element, rate, delay, rtt, loss, buffer };
-        simulation.change_said(&said).map_err(|error| change_error(py, &error))
+        let message = TextChange { element, rate, delay, rtt, loss, buffer };
+        simulation.change_text(&message).map_err(|error| change_error(py, &error))
     }
 
     /// Ends the run: summary JSON, flow series and link series as Parquet, and the spec with all changes as JSON.
@@ -217,8 +217,8 @@ fn over() -> PyErr {
 }
 
 /// Reads a quantity; an error names the parameter.
-fn said<T: Quantity>(py: Python<'_>, field: &str, text: String) -> PyResult<T> {
-    Said::<T>::new(text).read(field).map_err(|error| scenario_error(py, &error))
+fn message<T: Quantity>(py: Python<'_>, field: &str, text: String) -> PyResult<T> {
+    QuantityText::<T>::new(text).read(field).map_err(|error| scenario_error(py, &error))
 }
 
 fn millis(nanos: u64) -> f64 {

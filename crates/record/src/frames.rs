@@ -89,7 +89,7 @@ mod tests {
     });
 
     #[test]
-    fn the_stream_has_the_rows_of_the_file() {
+    fn stream_matches_rows_of_file() {
         let rows = Table::Flows.of(&example());
         let stream = from_bytes(FILES[0].clone()).unwrap();
         let batches: Vec<_> =
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn other_files_are_refused_with_a_reason() {
+    fn other_files_are_refused_with_reason() {
         let message = from_bytes(b"time_s,flow\n0.0,a\n".to_vec()).unwrap_err().to_string();
         assert!(message.starts_with("it is not a readable Parquet file"), "{message}");
     }
@@ -119,7 +119,7 @@ mod tests {
 
         // A flipped bit may leave a readable file, but never a crash.
         #[test]
-        fn a_damaged_file_never_crashes_the_reader(
+        fn damaged_file_never_crashes_reader(
             file in 0..2_usize,
             position in any::<prop::sample::Index>(),
             bit in 0..8_u32,

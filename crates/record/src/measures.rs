@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn goodput_counts_from_the_flows_own_start() {
+    fn goodput_counts_from_flow_start() {
         let totals = FlowTotals {
             start_ns: 1_000_000_000,
             end_ns: 3_000_000_000,
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transfer_is_written_before_it_is_delivered_and_so_iperf3_reports_a_higher_rate() {
+    fn written_rate_exceeds_delivered_rate() {
         let mut totals = FlowTotals {
             start_ns: 1_000_000_000,
             end_ns: 3_000_000_000,
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_that_run_one_after_the_other_do_not_make_twice_the_rate() {
+    fn successive_flows_do_not_double_rate() {
         let flows = vec![steady(0, 10, 10_000_000), steady(10, 20, 10_000_000)];
         assert_eq!(TotalMeasures::of(&flows).total_goodput_bps, 10e6);
         let fairness = Fairness::of(&Run { flows, ..crate::run::example() });
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn staggered_flows_of_a_full_link_make_the_rate_of_the_link() {
+    fn staggered_flows_total_link_rate() {
         // Each second is divided by those that run in it: 0-4 s one flow, 4-8 s two.
         let late = steady(4, 8, 50_000_000);
         let mut first = steady(0, 8, 0);
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_that_never_ran_adds_neither_bytes_nor_time() {
+    fn never_run_flow_adds_nothing() {
         let flows = [steady(2, 4, 8_000_000), steady(20, 20, 0)];
         assert_eq!(TotalMeasures::of(&flows).total_goodput_bps, 8e6);
         assert_eq!(TotalMeasures::of(&flows[1..]).total_goodput_bps, 0.0);
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn completion_times_are_of_transfers_or_of_the_flow_itself() {
+    fn completion_is_per_transfer_or_flow() {
         let mut finite = steady(1, 3, 8_000_000);
         finite.totals.completed = true;
         let asking = finite.clone();
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_that_never_started_has_no_goodput_and_no_loss_ratio() {
+    fn unstarted_flow_has_zero_goodput() {
         let totals = FlowTotals { start_ns: 9, end_ns: 9, ..FlowTotals::default() };
         let measures = FlowMeasures::of(&flow(totals, &[]));
         assert_eq!(measures.goodput_bps, 0.0);
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn rtt_ignores_absent_samples_and_those_outside_the_flow() {
+    fn rtt_ignores_absent_and_outside_samples() {
         let totals = FlowTotals { start_ns: 10, end_ns: 40, completed: true, ..FlowTotals::default() };
         let ms = 1_000_000;
         let samples = [(5, 900 * ms), (10, u64::MAX), (20, 40 * ms), (40, 60 * ms), (41, 900 * ms)];
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_without_capacity_has_no_utilisation() {
+    fn link_without_capacity_has_no_utilisation() {
         let mut link = LinkRecord {
             name: "bottleneck".into(),
             totals: LinkTotals {
@@ -432,7 +432,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn percentiles_lie_within_the_samples_and_never_fall(
+        fn percentiles_are_monotonic_within_samples(
             mut samples in prop::collection::vec(any::<u64>(), 1..50),
             a in 0.0..=1.0_f64,
             b in 0.0..=1.0_f64,
@@ -447,7 +447,7 @@ mod tests {
         }
 
         #[test]
-        fn a_distribution_is_ordered_and_ignores_the_order_of_samples(
+        fn distribution_ignores_sample_order(
             samples in prop::collection::vec(0..10_000_000_000_u64, 1..50),
         ) {
             let forward = DistributionMs::of_nanos(samples.iter().copied()).unwrap();
@@ -459,7 +459,7 @@ mod tests {
         }
 
         #[test]
-        fn jain_index_lies_between_one_nth_and_one_and_ignores_scale(
+        fn jain_index_is_bounded_scale_invariant(
             amounts in prop::collection::vec(0.0..1e12_f64, 1..20),
             scale in 1e-3..1e3_f64,
         ) {
@@ -476,7 +476,7 @@ mod tests {
         }
 
         #[test]
-        fn a_total_is_never_more_than_the_link_carries(
+        fn total_never_exceeds_link_capacity(
             // How a full link of 80 Mbit/s is divided, second by second: bytes of each flow, none while it does not run.
             lives in prop::collection::vec((0..20_u64, 1..20_u64), 1..8),
         ) {
@@ -506,7 +506,7 @@ mod tests {
         }
 
         #[test]
-        fn over_equal_lifetimes_the_total_is_the_sum(delivered in prop::collection::vec(0..1_000_000_000_u64, 1..8)) {
+        fn equal_lifetimes_total_is_sum(delivered in prop::collection::vec(0..1_000_000_000_u64, 1..8)) {
             let flows: Vec<FlowRecord> = delivered.iter().map(|&delivered_bytes| {
                 let totals = FlowTotals { start_ns: 5, end_ns: 2_000_000_005, delivered_bytes, ..FlowTotals::default() };
                 flow(totals, &[])

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_holds_the_table_and_where_its_run_came_from() {
+    fn file_holds_table_and_provenance() {
         let run = example();
         for (table, name) in [(Table::Flows, "flows"), (Table::Links, "links")] {
             let (metadata, _, batches) = read(to_bytes(&run, table));
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn only_long_tables_are_compressed_and_both_read_back() {
+    fn only_long_tables_are_compressed() {
         for (run, expected) in [(example(), "UNCOMPRESSED"), (long(), "ZSTD")] {
             let (_, compression, batches) = read(to_bytes(&run, Table::Flows));
             assert_eq!(batches, [Table::Flows.of(&run)]);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_without_samples_reads_back_empty() {
+    fn run_without_samples_reads_back_empty() {
         let run = Run { flows: Vec::new(), links: Vec::new(), ..example() };
         let (_, _, batches) = read(to_bytes(&run, Table::Flows));
         assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 0);

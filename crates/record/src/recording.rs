@@ -648,7 +648,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_reads_back_as_it_was_written() {
+    fn recording_reads_back_unchanged() {
         for cc in Ops::ALL {
             // Interleaved flows, states that continue and states that do not.
             let mut calls: Vec<Call> = (0..200).map(|seed| call(cc, (seed * 7 % 5) as u32, seed)).collect();
@@ -667,14 +667,14 @@ mod tests {
     }
 
     #[test]
-    fn more_rows_than_a_batch_read_back() {
+    fn rows_beyond_one_batch_read_back() {
         let calls: Vec<Call> =
             (0..BATCH as u64 + 10).map(|seed| call(Ops::Cubic, seed as u32 & 1, seed)).collect();
         round_trip(&meta(Ops::Cubic, 2), &calls);
     }
 
     #[test]
-    fn equal_recordings_give_equal_bytes_that_name_neither_machine_nor_library() {
+    fn equal_recordings_give_equal_bytes() {
         let calls: Vec<Call> = (0..50).map(|seed| call(Ops::Bbr, 0, seed)).collect();
         let bytes = to_bytes(&meta(Ops::Bbr, 1), &calls).unwrap();
         assert_eq!(bytes, to_bytes(&meta(Ops::Bbr, 1), &calls).unwrap());
@@ -683,7 +683,7 @@ mod tests {
     }
 
     #[test]
-    fn files_round_trip_and_errors_name_the_file() {
+    fn files_round_trip_errors_name_them() {
         let path = std::env::temp_dir().join(format!("fullpipe-{}.recording", process::id()));
         let calls = [call(Ops::Bbr, 0, 1)];
         std::fs::write(&path, to_bytes(&meta(Ops::Bbr, 1), &calls).unwrap()).unwrap();
@@ -705,7 +705,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_do_not_belong_to_the_recording_are_not_written() {
+    fn foreign_calls_are_not_written() {
         let text = to_bytes(&meta(Ops::Bbr, 1), &[call(Ops::Bbr, 1, 1)]).unwrap_err().to_string();
         assert_eq!(text, "the recording: call 0 has 1 for flow, expected a number below 1");
         let mut foreign = call(Ops::Cubic, 0, 1);
@@ -728,7 +728,7 @@ mod tests {
     }
 
     #[test]
-    fn other_parquet_and_other_versions_are_refused() {
+    fn other_parquet_and_versions_are_refused() {
         let text = message(forged(Ops::Bbr, None, |_| {}));
         assert!(text.contains(
             "no recording of Fullpipe: it has no such key; expected the metadata key fullpipe.trace"
@@ -743,7 +743,7 @@ mod tests {
 
     /// A number in the metadata must not decide how much work a replay is.
     #[test]
-    fn flows_without_calls_and_impossible_ticks_are_refused() {
+    fn impossible_flows_and_ticks_are_refused() {
         let with = |from: &str, to: &str| message(forged(Ops::Bbr, Some(&JSON.replace(from, to)), |_| {}));
         let text = with("\"flows\":1", "\"flows\":4000000000");
         assert!(text.contains("it names 4000000000 flows and has calls of 1"), "{text}");
@@ -754,14 +754,14 @@ mod tests {
     }
 
     #[test]
-    fn files_without_an_entry_for_missed_calls_missed_none() {
+    fn absent_missed_calls_entry_means_zero() {
         let read = |json: &str| from_bytes(forged(Ops::Bbr, Some(json), |_| {})).unwrap().0.missed_calls;
         assert_eq!(read(JSON), 0);
         assert_eq!(read(&JSON.replace("\"flows\"", "\"missed_calls\":7,\"flows\"")), 7);
     }
 
     #[test]
-    fn columns_must_be_those_of_the_version() {
+    fn columns_must_match_version() {
         assert!(from_bytes(forged(Ops::Bbr, Some(JSON), |_| {})).is_ok());
         let text =
             message(forged(Ops::Bbr, Some(JSON), |arrays| arrays.retain(|(name, _)| name != "rs_delivered")));
@@ -786,7 +786,7 @@ mod tests {
 
     /// What other programs write of the same table: every column nullable, and compressed as they like.
     #[test]
-    fn nullable_columns_and_usual_compressions_are_read() {
+    fn nullable_and_compressed_columns_are_read() {
         let calls = [call(Ops::Bbr, 0, 1), call(Ops::Bbr, 0, 2)];
         let rows = [0, 1];
         let befores = befores(&calls, &rows);
@@ -837,7 +837,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_values_are_named_with_their_call() {
+    fn impossible_values_name_their_call() {
         let with = |name: &str, array: ArrayRef| {
             message(forged(Ops::Bbr, Some(JSON), |arrays| {
                 arrays.iter_mut().find(|(column, _)| column == name).unwrap().1 = array;
@@ -895,7 +895,7 @@ mod tests {
 
         // A flipped bit may leave a readable file, but never a crash.
         #[test]
-        fn a_damaged_file_never_crashes_the_reader(position in any::<prop::sample::Index>(), bit in 0..8_u32) {
+        fn damaged_file_never_crashes_reader(position in any::<prop::sample::Index>(), bit in 0..8_u32) {
             let mut bytes = WHOLE.clone();
             let position = position.index(bytes.len());
             bytes[position] ^= 1 << bit;

@@ -59,7 +59,7 @@ pub struct Provenance {
     pub untrustworthy: Vec<String>,
     /// What was asked for that the world did not do, or that a controller did not get from its transport, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub not_honoured: Vec<String>,
+    pub unsupported: Vec<String>,
 }
 
 /// How late the emulator released packets, in nanoseconds after they were due.
@@ -617,7 +617,7 @@ pub(crate) fn example() -> Run {
             lateness: None,
             processor: None,
             untrustworthy: Vec::new(),
-            not_honoured: Vec::new(),
+            unsupported: Vec::new(),
         },
         flows: vec![a, b],
         links: vec![bottleneck],
@@ -651,7 +651,7 @@ mod tests {
     }
 
     #[test]
-    fn each_value_of_a_sample_is_in_its_column() {
+    fn sample_values_fill_their_columns() {
         let mut series = FlowSeries::default();
         series.push(sample());
         let expected = FlowSeries {
@@ -673,7 +673,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_the_largest_number() {
+    fn unknown_value_is_largest_number() {
         let mut series = FlowSeries::default();
         let unknown = Sample {
             ssthresh: Limits::INFINITE,
@@ -692,7 +692,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_recorded_as_its_queue_is_at_the_end() {
+    fn link_record_uses_final_queue() {
         let link = ElementConfig::Link {
             name: "bottleneck".to_owned(),
             rate_bps: Schedule::constant(Rate::from_bits_per_sec(8_000_000)),
@@ -726,7 +726,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_at_the_end_has_not_departed() {
+    fn waiting_at_end_has_not_departed() {
         let end = QueueSample {
             time_ns: 1,
             backlog_bytes: 2,

@@ -31,7 +31,7 @@
 //! "rttvar_ns": 0}`. Keys are in this order. A measure that cannot be computed from the record is null; [`crate::measures`] defines each.
 //! `early_packets` and `marked_packets` are left out where they are 0, and what an application wrote where it is not known:
 //! `written_ns` and `write_ms` of a flow that has not written everything, and everywhere if the world does not count it.
-//! The provenance ends with `not_honoured`, a list of sentences, unless it is empty.
+//! The provenance ends with `unsupported`, a list of sentences, unless it is empty.
 
 use serde::Serialize;
 
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_knows_of_a_program_is_null_and_not_zero() {
+    fn unknown_program_values_are_null() {
         let mut run = example();
         let totals = &mut run.flows[1].totals;
         (totals.retransmits, totals.timeouts, totals.undos) = (UNKNOWN, UNKNOWN, UNKNOWN);
@@ -175,13 +175,13 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_honoured_is_in_it_where_there_is_something() {
+    fn unsupported_settings_appear_if_any() {
         let mut run = example();
-        assert!(!run.summary_json().contains("not_honoured"));
-        run.provenance.not_honoured = vec!["hosts.pacing is ignored.".to_owned()];
+        assert!(!run.summary_json().contains("unsupported"));
+        run.provenance.unsupported = vec!["hosts.pacing is ignored.".to_owned()];
         let json = run.summary_json();
         assert!(
-            json.contains(r#""untrustworthy":[],"not_honoured":["hosts.pacing is ignored."]},"flows""#),
+            json.contains(r#""untrustworthy":[],"unsupported":["hosts.pacing is ignored."]},"flows""#),
             "{json}"
         );
         let written = serde_json::to_string(&run.provenance).unwrap();
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_and_early_drops_are_in_it_where_there_are_any() {
+    fn marks_and_drops_appear_if_any() {
         let mut run = example();
         assert!(!run.summary_json().contains("marked") && !run.summary_json().contains("early"));
         run.links[0].totals.marked_packets = 7;

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_become_one_row_a_sample_in_human_units() {
+    fn flows_have_one_row_per_sample() {
         let table = Table::Flows.of(&example());
         assert_eq!(table.num_rows(), 3);
         assert_eq!(real_column(&table, "time_s"), [Some(0.0), Some(0.5), Some(0.5)]);
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn goodput_is_taken_between_samples_of_one_flow() {
+    fn goodput_is_between_samples_of_flow() {
         let table = Table::Flows.of(&example());
         assert_eq!(real_column(&table, "goodput_bps"), [None, Some(800_000.0), None]);
     }
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_and_early_drops_have_columns_where_there_are_any() {
+    fn mark_and_drop_columns_are_optional() {
         let mut run = example();
         assert_eq!(Table::Links.of(&run).num_columns(), 5);
         run.links[0].totals.marked_packets = 7;
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_without_series_gives_empty_tables_with_all_columns() {
+    fn run_without_series_gives_empty_tables() {
         let run = Run { flows: Vec::new(), links: Vec::new(), ..example() };
         for table in [Table::Flows, Table::Links] {
             assert_eq!(table.of(&run).num_rows(), 0);
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "differ in length")]
-    fn a_short_column_is_a_broken_record() {
+    fn short_column_is_broken_record() {
         let mut run = example();
         run.flows[0].series.cwnd.pop();
         Table::Flows.of(&run);

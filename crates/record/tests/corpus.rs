@@ -49,7 +49,7 @@ fn message(panic: &(dyn Any + Send)) -> &str {
 
 /// One line for each recording that differs, `differs RECORDING FIELD: SENTENCE`: tests/mistakes/run.py reads them.
 #[test]
-fn every_recorded_call_is_decided_as_the_kernel_did() {
+fn recorded_calls_match_kernel_decisions() {
     let recordings = corpus();
     assert!(recordings.len() > 10, "only {} recordings", recordings.len());
     println!("{} recordings", recordings.len());

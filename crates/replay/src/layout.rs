@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_neither_overlap_nor_cross_a_word_and_are_named_once() {
+    fn fields_never_overlap_or_cross_words() {
         for ops in Ops::ALL {
             let mut taken = [0; 13];
             for (position, field) in ops.fields().iter().enumerate() {
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_does_not_fit_leaves_its_neighbours_alone() {
+    fn oversized_value_keeps_neighbouring_fields() {
         let mut private = [u64::MAX; 13];
         let mode = BBR.iter().find(|field| field.name == "mode").unwrap();
         mode.set(&mut private, 0b1_010);
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_outside_the_fields_betray_another_layout() {
+    fn stray_bits_reveal_another_layout() {
         let mut private = [0; 13];
         assert!(Ops::Bbr.owns(&private));
         private[5] = 1 << 40;

@@ -103,7 +103,7 @@ fn first_difference(ops: Ops, calls: &[Call]) -> Option<Difference> {
 }
 
 #[test]
-fn what_our_own_controllers_did_is_replayed_without_a_difference() {
+fn own_calls_replay_without_difference() {
     for (ops, branches) in [
         (
             Ops::Bbr,
@@ -142,7 +142,7 @@ fn what_our_own_controllers_did_is_replayed_without_a_difference() {
 }
 
 #[test]
-fn a_field_that_the_kernel_has_otherwise_is_the_difference() {
+fn changed_field_is_reported_as_difference() {
     for ops in Ops::ALL {
         let calls = flow_of(ops);
         let at = calls.iter().rposition(|call| ops.has(Hook::Main) == (call.hook == Hook::Main)).unwrap();
@@ -168,7 +168,7 @@ fn a_field_that_the_kernel_has_otherwise_is_the_difference() {
 type Change = fn(&mut Call);
 
 #[test]
-fn an_output_that_the_kernel_has_otherwise_is_the_difference() {
+fn changed_output_is_reported_as_difference() {
     let changes: [(Ops, &str, Change); 6] = [
         (Ops::Bbr, "snd_cwnd", |call| call.after.snd_cwnd += 1),
         (Ops::Bbr, "snd_ssthresh", |call| call.after.snd_ssthresh += 1),
@@ -187,7 +187,7 @@ fn an_output_that_the_kernel_has_otherwise_is_the_difference() {
 }
 
 #[test]
-fn what_the_core_did_between_two_calls_is_compared_at_the_entry() {
+fn core_actions_are_compared_at_entry() {
     let calls = bbr_flow();
     let undo = calls.iter().position(|call| call.hook == Hook::Undo).unwrap();
     let mut changed = calls.clone();
@@ -202,7 +202,7 @@ fn what_the_core_did_between_two_calls_is_compared_at_the_entry() {
 }
 
 #[test]
-fn a_missing_call_shows_at_the_next() {
+fn missing_call_shows_at_next() {
     for ops in Ops::ALL {
         let mut calls = flow_of(ops);
         let changes = |call: &Call| call.private_before != call.private_after;
@@ -214,7 +214,7 @@ fn a_missing_call_shows_at_the_next() {
 }
 
 #[test]
-fn a_flow_without_its_init_differs_at_once() {
+fn flow_without_init_differs_immediately() {
     for ops in Ops::ALL {
         let found = first_difference(ops, &flow_of(ops)[1..]).unwrap();
         assert_eq!((found.moment, found.call), (Moment::Gap, 0));
@@ -222,7 +222,7 @@ fn a_flow_without_its_init_differs_at_once() {
 }
 
 #[test]
-fn a_flow_that_begins_in_a_state_of_another_layout_is_refused() {
+fn flow_of_another_layout_is_refused() {
     for ops in Ops::ALL {
         let mut calls = flow_of(ops);
         calls[0].private_before[12] = 1 << 63;
@@ -240,7 +240,7 @@ fn a_flow_that_begins_in_a_state_of_another_layout_is_refused() {
 }
 
 #[test]
-fn a_change_of_state_or_a_reduction_that_was_not_recorded_is_a_gap() {
+fn unrecorded_change_or_reduction_is_gap() {
     let of = |calls: &[Call], hook: Hook| calls.iter().position(|call| call.hook == hook).unwrap();
     for ops in Ops::ALL {
         let calls = flow_of(ops);
@@ -263,7 +263,7 @@ fn a_change_of_state_or_a_reduction_that_was_not_recorded_is_a_gap() {
 }
 
 #[test]
-fn a_reduction_is_compared_when_both_its_calls_were_made() {
+fn reduction_is_compared_after_both_calls() {
     let calls = bbr_flow();
     let at = calls.iter().position(|call| call.hook == Hook::Ssthresh).unwrap();
     // The kernel saves the window at once, ours with the change of state.
@@ -286,7 +286,7 @@ fn a_reduction_is_compared_when_both_its_calls_were_made() {
 }
 
 #[test]
-fn the_core_must_take_the_threshold_that_it_was_given() {
+fn core_must_use_returned_threshold() {
     for ops in Ops::ALL {
         let mut calls = flow_of(ops);
         let at = calls.iter().position(|call| call.hook == Hook::Ssthresh).unwrap();
@@ -297,7 +297,7 @@ fn the_core_must_take_the_threshold_that_it_was_given() {
 }
 
 #[test]
-fn a_timeouts_window_is_set_before_its_change_of_state() {
+fn timeout_window_precedes_state_change() {
     let mut calls = bbr_flow();
     let at = calls.iter().position(|call| call.hook == Hook::SetState && call.arguments[0] == 4).unwrap();
     assert_eq!((calls[at].socket.snd_cwnd, calls[at].after.snd_cwnd), (1, 1));
@@ -306,7 +306,7 @@ fn a_timeouts_window_is_set_before_its_change_of_state() {
 }
 
 #[test]
-fn the_gains_that_the_handshake_left_survive_init() {
+fn handshake_gains_survive_init() {
     let mut kernel = FakeKernel::new(Ops::Bbr);
     // The SYN's ACK, which Linux shows to a control that it has not initialised.
     let mut calls = std::vec![kernel.ack(1, |_| {})];
@@ -322,7 +322,7 @@ fn the_gains_that_the_handshake_left_survive_init() {
 }
 
 #[test]
-fn the_jiffies_may_tick_between_the_record_and_the_call_once() {
+fn one_jiffies_tick_is_tolerated() {
     let mut kernel = FakeKernel::new(Ops::Cubic);
     let mut calls = std::vec![kernel.init()];
     kernel.socket.snd_ssthresh = 5;
@@ -342,7 +342,7 @@ fn the_jiffies_may_tick_between_the_record_and_the_call_once() {
 }
 
 #[test]
-fn a_mark_is_read_off_the_threshold_that_it_takes_away() {
+fn mark_is_inferred_from_cleared_threshold() {
     let mut kernel = FakeKernel::new(Ops::Bbr);
     let mut calls = std::vec![kernel.init()];
     calls.extend(kernel.enter_recovery());
@@ -358,7 +358,7 @@ fn a_mark_is_read_off_the_threshold_that_it_takes_away() {
 }
 
 #[test]
-fn probe_rtt_must_have_marked_the_sampler() {
+fn probe_rtt_must_mark_sampler() {
     let calls = bbr_flow();
     let mode = |call: &Call| get(Ops::Bbr, &call.private_after, "mode");
     let at = calls.iter().rposition(|call| mode(call) == 3).unwrap();
@@ -370,7 +370,7 @@ fn probe_rtt_must_have_marked_the_sampler() {
 }
 
 #[test]
-fn segments_may_change_their_size_and_the_limit_of_the_pacing_rate_may_not() {
+fn mss_may_change_pacing_limit_not() {
     let mut kernel = FakeKernel::new(Ops::Bbr);
     let mut calls = std::vec![kernel.init()];
     kernel.socket.mss_cache = 1_000;
@@ -384,7 +384,7 @@ fn segments_may_change_their_size_and_the_limit_of_the_pacing_rate_may_not() {
 }
 
 #[test]
-fn behind_a_difference_calls_are_skipped_until_init() {
+fn after_difference_calls_skip_until_init() {
     for ops in Ops::ALL {
         let mut calls = flow_of(ops);
         let at = 20;
@@ -409,7 +409,7 @@ fn behind_a_difference_calls_are_skipped_until_init() {
 }
 
 #[test]
-fn only_the_flow_that_was_asked_for_is_replayed() {
+fn only_requested_flow_is_replayed() {
     let mut calls = bbr_flow();
     let other: Vec<Call> = calls.iter().map(|call| Call { flow: 1, ..*call }).collect();
     calls.extend(other.iter().take(3));
@@ -567,7 +567,7 @@ proptest! {
 
     /// Whatever inputs come, replaying what our controllers made of them finds the same.
     #[test]
-    fn any_flow_of_ours_is_replayed_without_a_difference(
+    fn any_own_flow_replays_without_difference(
         steps in prop::collection::vec((0..9u32, 1..60u32, 1..400_000u64, 0..64u32), 1..120),
     ) {
         let mut kernel = FakeKernel::new(Ops::Bbr);

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_of_the_filter_is_made_from_the_kernels_own_state() {
+    fn filter_step_uses_kernel_state() {
         let mut call = ack(|_| {});
         assert_eq!(filter_step(Ops::Bbr, &call), Ok(true));
         let bw = get(Ops::Bbr, &call.private_after, "bw_s0_v");
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn an_application_limited_sample_reaches_the_filter_only_if_it_is_large() {
+    fn only_large_app_limited_samples_count() {
         for (delivered, taken) in [(1, false), (60, true)] {
             let call = ack(|call| {
                 call.rate_sample.is_app_limited = true;
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_without_a_sample_have_nothing_to_check() {
+    fn calls_without_sample_check_nothing() {
         let none = ack(|call| (call.rate_sample.delivered, call.rate_sample.interval_us) = (-1, -1));
         assert_eq!(filter_step(Ops::Bbr, &none), Ok(false));
         assert_eq!(
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_below_the_minimum_rtt_is_none() {
+    fn interval_below_min_rtt_is_none() {
         let short = |call: &mut Call| call.socket.min_rtt_us = 50_001;
         assert_eq!(sampler_step(Ops::Bbr, &ack(short)).unwrap_err().field, "rs_interval_us");
         let call = ack(|call| {
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn the_application_limited_mark_ends_when_more_than_it_is_delivered() {
+    fn app_limited_ends_when_mark_passed() {
         let marked = |beyond: i64| {
             let call = ack(|call| {
                 call.socket.app_limited = call.socket.delivered.wrapping_add_signed(beyond as i32);

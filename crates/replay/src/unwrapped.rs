@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counters_follow_a_wrap_forwards_and_backwards() {
+    fn counters_follow_wrap_both_directions() {
         let mut counter = Unwrapped::default();
         let start = counter.follow(u32::MAX);
         assert_eq!(start as u32, u32::MAX);

@@ -68,7 +68,7 @@ mod tests {
 
     /// A search through all calls for every flow would be 10^11 steps here, which takes minutes.
     #[test]
-    fn many_flows_cost_no_more_than_their_calls() {
+    fn many_flows_cost_only_their_calls() {
         let flows = 300_000;
         let calls: Vec<Call> = (0..flows).map(of_flow).collect();
         let found = replay_all(Ops::Cubic, 250, flows, &calls);
@@ -77,7 +77,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_call_is_at_its_flow_and_in_order(flows in prop::collection::vec(0..5_u32, 0..50)) {
+        fn calls_stay_ordered_within_their_flow(flows in prop::collection::vec(0..5_u32, 0..50)) {
             let calls: Vec<Call> = flows.iter().map(|&flow| of_flow(flow)).collect();
             let positions = positions(5, &calls);
             for (flow, found) in positions.iter().enumerate() {

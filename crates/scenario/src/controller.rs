@@ -313,14 +313,14 @@ mod tests {
     }
 
     #[test]
-    fn a_name_alone_is_the_default_and_what_linux_has() {
+    fn bare_name_means_linux_defaults() {
         let choice = ControllerChoice::parse("bbr1").unwrap();
         assert_eq!((choice.text(), choice.linux_name()), ("bbr1", Some("bbr")));
         assert_eq!(choice.params().copied(), Params::by_name("bbr1"));
     }
 
     #[test]
-    fn a_class_of_the_user_is_recognised_and_kept_as_it_is() {
+    fn user_class_is_recognised_unchanged() {
         for text in ["mine.py:MyController", "../Lib/my.py:Mine:gain=1.5", "own:Mine"] {
             let choice = ControllerChoice::parse(text).unwrap();
             assert_eq!((choice.text(), choice.params(), choice.linux_name()), (text, None, None));
@@ -332,14 +332,14 @@ mod tests {
     }
 
     #[test]
-    fn linux_names_and_capitals_choose_the_same_controller() {
+    fn linux_names_and_case_are_equivalent() {
         for text in ["bbr", "BBR1", " bbr1 "] {
             assert_eq!(ControllerChoice::parse(text), ControllerChoice::parse("bbr1"), "{text}");
         }
     }
 
     #[test]
-    fn overridden_parameters_are_not_linux_any_more() {
+    fn overridden_parameters_are_not_linux() {
         let choice = ControllerChoice::parse("bbr1:probe_gain=1.50, cwnd_gain = 2.25").unwrap();
         assert_eq!(choice.text(), "bbr1:probe_gain=1.5,cwnd_gain=2.25");
         assert_eq!(choice.linux_name(), None);
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_is_chosen_by_its_name_wherever_it_stands() {
+    fn profile_is_chosen_in_any_position() {
         let linux = ControllerChoice::parse("bbr3:fast_path=0, Profile = LINUX").unwrap();
         assert_eq!(linux.text(), "bbr3:profile=linux,fast_path=0");
         assert_eq!(linux.params().unwrap().profile(), Some((1, "linux")));
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_profile_and_a_parameter_of_the_other_are_refused_by_name() {
+    fn wrong_profile_or_parameter_is_refused() {
         let error = message("bbr3:profile=linx");
         assert!(
             error.starts_with(
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_controller_names_the_nearest_and_the_list() {
+    fn unknown_controller_names_nearest_and_list() {
         let error = message("brr1");
         assert!(
             error.starts_with(
@@ -409,14 +409,14 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_parameter_names_the_nearest_and_the_list() {
+    fn unknown_parameter_names_nearest_and_list() {
         let error = message("bbr1:prob_gain=1.5");
         assert!(error.contains("\"prob_gain\" is not a parameter of bbr1; expected one of "), "{error}");
         assert!(error.ends_with("did you mean probe_gain?"), "{error}");
     }
 
     #[test]
-    fn a_long_list_of_parameters_is_left_to_its_command() {
+    fn long_parameter_list_refers_to_command() {
         let error = message("bbr3:elephant=1");
         assert!(error.contains("\"elephant\" is not a parameter of bbr3; expected one of its "), "{error}");
         assert!(error.ends_with(" parameters; `fullpipe controllers bbr3` describes them"), "{error}");
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_value_says_what_range_was_expected() {
+    fn wrong_value_names_expected_range() {
         for (text, problem) in [
             ("bbr1:probe_gain=9", "is out of range; expected a number from 1 to "),
             ("bbr1:probe_gain=-1", "is negative"),

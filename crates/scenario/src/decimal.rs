@@ -202,7 +202,7 @@ mod tests {
         }
 
         #[test]
-        fn printing_and_reading_give_the_same_value(text in "[0-9]{0,9}\\.?[0-9]{1,9}(e-?[0-9]{1,2})?", factor in 0u64..1_000_000) {
+        fn decimals_print_and_read_back(text in "[0-9]{0,9}\\.?[0-9]{1,9}(e-?[0-9]{1,2})?", factor in 0u64..1_000_000) {
             if let Ok((number, _)) = Decimal::split(&text) {
                 let printed = number.to_string();
                 let again = Decimal::split(&printed);

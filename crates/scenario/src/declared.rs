@@ -20,7 +20,7 @@ use serde_json::{Map, json};
 use crate::bounds;
 use crate::check;
 use crate::error::ScenarioError;
-use crate::quantity::{Quantity, Said, Size};
+use crate::quantity::{Quantity, QuantityText, Size};
 use crate::resolve::builder::Builder;
 use crate::resolve::values::required;
 use crate::unit::Unit;
@@ -41,7 +41,7 @@ impl<'de> DeserializeSeed<'de> for Reading {
 
     fn deserialize<D: Deserializer<'de>>(self, node: D) -> Result<Given, D::Error> {
         fn text<'de, T: Quantity, D: Deserializer<'de>>(node: D) -> Result<Given, D::Error> {
-            Said::<T>::deserialize(node).map(|said| Given::Text(said.text().to_owned()))
+            QuantityText::<T>::deserialize(node).map(|written| Given::Text(written.text().to_owned()))
         }
         match self.0 {
             Shape::Name => String::deserialize(node).map(Given::Text),
@@ -62,10 +62,10 @@ fn schema_of(shape: Shape, must: bool, generator: &mut SchemaGenerator) -> Schem
     }
     match shape {
         Shape::Name => of::<String>(must, generator),
-        Shape::Rate => of::<Said<Rate>>(must, generator),
-        Shape::Bytes => of::<Said<Size>>(must, generator),
-        Shape::Duration => of::<Said<Duration>>(must, generator),
-        Shape::Probability => of::<Said<Probability>>(must, generator),
+        Shape::Rate => of::<QuantityText<Rate>>(must, generator),
+        Shape::Bytes => of::<QuantityText<Size>>(must, generator),
+        Shape::Duration => of::<QuantityText<Duration>>(must, generator),
+        Shape::Probability => of::<QuantityText<Probability>>(must, generator),
         Shape::Flag => of::<bool>(must, generator),
         Shape::Unit => of::<Unit>(must, generator),
     }
@@ -139,23 +139,23 @@ impl Declared {
             Some(Given::Text(text)) => Some(text.clone()),
             _ => field.default.map(str::to_owned),
         };
-        fn said<T>(text: Option<String>) -> Option<Said<T>> {
-            text.map(Said::new)
+        fn written<T>(text: Option<String>) -> Option<QuantityText<T>> {
+            text.map(QuantityText::new)
         }
         Ok(match (field.shape, given) {
             (Shape::Name, _) => Value::Name(builder.name(place, &text, self.info.kind)?),
             (Shape::Rate, _) => {
                 let limits = bounds::MIN_RATE..=bounds::MAX_RATE;
-                Value::Rate(required(place, &said(text))?.read_within(place, limits)?)
+                Value::Rate(required(place, &written(text))?.read_within(place, limits)?)
             }
             (Shape::Bytes, _) => {
-                Value::Bytes(builder.sizes().burst(place, required(place, &said(text))?, rate)?)
+                Value::Bytes(builder.sizes().burst(place, required(place, &written(text))?, rate)?)
             }
             (Shape::Duration, _) => {
                 let limits = Duration::from_nanos(field.least)..=bounds::MAX_DELAY;
-                Value::Duration(required(place, &said(text))?.read_within(place, limits)?)
+                Value::Duration(required(place, &written(text))?.read_within(place, limits)?)
             }
-            (Shape::Probability, _) => Value::Probability(required(place, &said(text))?.read(place)?),
+            (Shape::Probability, _) => Value::Probability(required(place, &written(text))?.read(place)?),
             (Shape::Flag, given) => Value::Flag(given == Some(&Given::Flag(true))),
             (Shape::Unit, Some(Given::Unit(unit))) => Value::Unit(Unit::config(Some(*unit))),
             (Shape::Unit, _) => Value::Unit(Unit::config(None)),

@@ -36,7 +36,7 @@ use crate::error::ScenarioError;
 use crate::format::Format;
 use crate::metrics::Metric;
 use crate::program::Side;
-use crate::quantity::{Count, Said, Size};
+use crate::quantity::{Count, QuantityText, Size};
 use crate::reader;
 use crate::spec::HostModel;
 use crate::unit::Unit;
@@ -49,9 +49,9 @@ pub struct Document {
     /// Name in records and reports. Default: "scenario".
     pub name: Option<String>,
     /// How long the run takes. Default: 20 s.
-    pub duration: Option<Said<Duration>>,
+    pub duration: Option<QuantityText<Duration>>,
     /// Seed of every random stream; the command line may give others. Default: 1.
-    pub seed: Option<Said<Count>>,
+    pub seed: Option<QuantityText<Count>>,
     /// Run once for each of these controllers or programs, which all flows without one of their own use. Without `flows`,
     /// one flow is alone on the path.
     #[schemars(extend("examples" = [["bbr1", "cubic"]]))]
@@ -136,22 +136,22 @@ impl<'de> Deserialize<'de> for Compared {
 #[schemars(extend("oneOf" = [{ "required": ["rate"] }, { "required": ["deliveries"] }]))]
 pub struct PathDocument {
     /// Rate of the bottleneck, headers from IP upwards counted. Either this or `deliveries`.
-    pub rate: Option<Said<Rate>>,
+    pub rate: Option<QuantityText<Rate>>,
     /// File with a Mahimahi delivery trace that the bottleneck follows: one integer millisecond a line, one opportunity
     /// of 1500 bytes each. Relative to the scenario's folder. A "bdp" is then the file's mean rate times `rtt`.
     pub deliveries: Option<String>,
     /// Makes the bottleneck a token bucket of this depth (tc-tbf with `rate`): packets leave at once while tokens last. At most
     /// 2^32 - 1 bytes, as in tc.
-    pub burst: Option<Said<Size>>,
+    pub burst: Option<QuantityText<Size>>,
     /// Makes the bottleneck the interface of a Linux router: `rate`, `burst` and `buffer` are those of its tc-tbf (rate, burst,
     /// limit), which counts the header of each Ethernet frame, and `unit` is burst unless given.
     pub router: Option<Router>,
     /// Round-trip time of the empty path, half in each direction.
     #[schemars(required)]
-    pub rtt: Option<Said<Duration>>,
+    pub rtt: Option<QuantityText<Duration>>,
     /// What fits into the queue in front of the bottleneck. A "bdp" is `rate` times `rtt`. Default: 1 bdp, but at least 10
     /// packets.
-    pub buffer: Option<Said<Size>>,
+    pub buffer: Option<QuantityText<Size>>,
     /// What that queue does with packets, with settings overridden by name. Default: fifo, which drops what does not fit.
     #[schemars(extend("examples" = crate::queue::names()))]
     pub queue: Option<String>,
@@ -160,7 +160,7 @@ pub struct PathDocument {
     pub unit: Option<Unit>,
     /// Independent random loss behind the bottleneck; with `unit` burst, in front of a bottleneck that sends the segments of a
     /// burst one after the other.
-    pub loss: Option<Said<Probability>>,
+    pub loss: Option<QuantityText<Probability>>,
     /// What changes, and when.
     #[serde(default)]
     pub changes: Vec<PathChange>,
@@ -189,18 +189,18 @@ pub enum Router {
 #[schemars(extend("not" = { "required": ["rate", "deliveries"] }))]
 pub struct ReverseDocument {
     /// Rate of a link on the way back. Default: unlimited.
-    pub rate: Option<Said<Rate>>,
+    pub rate: Option<QuantityText<Rate>>,
     /// File with a Mahimahi delivery trace that a link on the way back follows. Instead of `rate`.
     pub deliveries: Option<String>,
     /// What fits into the queue in front of that link; a "bdp" is this `rate`, or the delivery trace's mean rate, times
     /// `rtt`. Default: 1000 packets, as in Linux.
-    pub buffer: Option<Said<Size>>,
+    pub buffer: Option<QuantityText<Size>>,
     /// What that queue does with packets. Default: fifo.
     pub queue: Option<String>,
     /// What that queue and `loss` take or drop as one. Default: segment.
     pub unit: Option<Unit>,
     /// Independent random loss.
-    pub loss: Option<Said<Probability>>,
+    pub loss: Option<QuantityText<Probability>>,
     /// What changes, and when.
     #[serde(default)]
     pub changes: Vec<ReverseChange>,
@@ -218,13 +218,13 @@ pub struct ReverseDocument {
 pub struct PathChange {
     /// When, from the start of the run; later than the change before.
     #[schemars(required)]
-    pub at: Option<Said<Duration>>,
+    pub at: Option<QuantityText<Duration>>,
     /// The bottleneck's rate from then on.
-    pub rate: Option<Said<Rate>>,
+    pub rate: Option<QuantityText<Rate>>,
     /// The round-trip time from then on, half in each direction.
-    pub rtt: Option<Said<Duration>>,
+    pub rtt: Option<QuantityText<Duration>>,
     /// The random loss from then on.
-    pub loss: Option<Said<Probability>>,
+    pub loss: Option<QuantityText<Probability>>,
 }
 
 /// A change of the path back at one time. Values that are not given stay the same.
@@ -233,11 +233,11 @@ pub struct PathChange {
 pub struct ReverseChange {
     /// When, from the start of the run; later than the change before.
     #[schemars(required)]
-    pub at: Option<Said<Duration>>,
+    pub at: Option<QuantityText<Duration>>,
     /// The link's rate from then on.
-    pub rate: Option<Said<Rate>>,
+    pub rate: Option<QuantityText<Rate>>,
     /// The random loss from then on.
-    pub loss: Option<Said<Probability>>,
+    pub loss: Option<QuantityText<Probability>>,
 }
 
 /// The settings of the end hosts.
@@ -247,20 +247,20 @@ pub struct HostsDocument {
     /// What the simulator's hosts are: ideal, or of Linux's manners. The kernel world's are real. Default: ideal.
     pub model: Option<HostModel>,
     /// The largest IP packet, bytes, 576 to 65535. Default: 1500.
-    pub mtu: Option<Said<Count>>,
+    pub mtu: Option<QuantityText<Count>>,
     /// Socket buffer sizes. Default: max.
     pub tcp_memory: Option<TcpMemory>,
     /// Linux `net.ipv4.tcp_rmem`: minimum, default and largest receive buffer. Overrides `tcp_memory`.
-    pub tcp_rmem: Option<Vec<Said<Size>>>,
+    pub tcp_rmem: Option<Vec<QuantityText<Size>>>,
     /// Linux `net.ipv4.tcp_wmem`: minimum, default and largest send buffer. Overrides `tcp_memory`.
-    pub tcp_wmem: Option<Vec<Said<Size>>>,
+    pub tcp_wmem: Option<Vec<QuantityText<Size>>>,
     /// Whether controllers that do not ask for pacing are paced too, as with fq. Default: false, as in Linux.
     pub pacing: Option<bool>,
     /// The receiver merges packets that arrive within this time (interrupt coalescing). Default: 0.
-    pub gro: Option<Said<Duration>>,
+    pub gro: Option<QuantityText<Duration>>,
     /// The most segments that a sender hands over as one (Linux: `gso_max_segs` of its interface), 1 to 65535. Default: 65535,
     /// so that 64 KB limit them.
-    pub gso_max_segs: Option<Said<Count>>,
+    pub gso_max_segs: Option<QuantityText<Count>>,
     /// Whether connections negotiate ECN, as with Linux's `net.ipv4.tcp_ecn` = 1. Controllers that need it negotiate it in any
     /// case. Default: false.
     pub ecn: Option<bool>,
@@ -280,16 +280,16 @@ pub struct MetricsDocument {
     /// false, as in Linux since 5.6. Before, it always was.
     pub save_ssthresh: Option<bool>,
     /// Slow-start threshold, segments. It has no effect without `save_ssthresh`. Default: 0.
-    pub ssthresh: Option<Said<Count>>,
+    pub ssthresh: Option<QuantityText<Count>>,
     /// Congestion window, segments. It is a cap if locked, and otherwise kept but not used. Default: 0.
-    pub cwnd: Option<Said<Count>>,
+    pub cwnd: Option<QuantityText<Count>>,
     /// Degree of reordering, segments, up to 300. Default: 0.
-    pub reordering: Option<Said<Count>>,
+    pub reordering: Option<QuantityText<Count>>,
     /// Smoothed round-trip time, in which the first retransmission timeout is computed if it is longer than that of the
     /// handshake. Linux counts eighths of a microsecond. Default: 0.
-    pub rtt: Option<Said<Duration>>,
+    pub rtt: Option<QuantityText<Duration>>,
     /// Variation of the round-trip time; Linux counts quarters of a microsecond. Default: 0.
-    pub rttvar: Option<Said<Duration>>,
+    pub rttvar: Option<QuantityText<Duration>>,
     /// Values that no connection changes, as `ip route ... lock` makes them. Default: none.
     pub locked: Option<Vec<Metric>>,
 }
@@ -326,18 +326,18 @@ pub struct FlowDocument {
     /// Which of `client` and `server` sends the data, and so is at the beginning of the path. Default: client.
     pub sender: Option<Side>,
     /// The number of such flows. Default: 1.
-    pub count: Option<Said<Count>>,
+    pub count: Option<QuantityText<Count>>,
     /// When it connects, from the start of the run. Default: 0.
-    pub start: Option<Said<Duration>>,
+    pub start: Option<QuantityText<Duration>>,
     /// Each of `count` flows starts this much after the one before. Default: 0.
-    pub stagger: Option<Said<Duration>>,
+    pub stagger: Option<QuantityText<Duration>>,
     /// Moves the start later by a random time below this, so that seeds differ. Default: the flow's round-trip time, or what
     /// is left to the end.
-    pub start_jitter: Option<Said<Duration>>,
+    pub start_jitter: Option<QuantityText<Duration>>,
     /// When the application stops writing. Default: at the end of the run.
-    pub stop: Option<Said<Duration>>,
+    pub stop: Option<QuantityText<Duration>>,
     /// How much it sends. Default: as much as it can.
-    pub size: Option<Said<Size>>,
+    pub size: Option<QuantityText<Size>>,
     /// Writes in bursts, with pauses between them, instead of `size`.
     pub bursts: Option<BurstsDocument>,
     /// The receiver requests the same amount repeatedly, instead of `size`.
@@ -347,11 +347,11 @@ pub struct FlowDocument {
     /// The receiver requests one transfer after another, and the flow is complete after the last; instead of `size`.
     pub transfers: Option<Vec<TransferDocument>>,
     /// Its own round-trip time, at least the path's; the rest is added for this flow alone. Default: the path's.
-    pub rtt: Option<Said<Duration>>,
+    pub rtt: Option<QuantityText<Duration>>,
     /// Name in records and reports, numbered where `count` is above 1. Default: the controller.
     pub label: Option<String>,
     /// A fixed cap on its window: packets, or bytes on the wire, or bandwidth-delay products at its own `rtt`.
-    pub max_cwnd: Option<Said<Size>>,
+    pub max_cwnd: Option<QuantityText<Size>>,
     /// Whether its connection negotiates ECN. A controller that needs ECN negotiates it in any case. Default: as `hosts.ecn`.
     pub ecn: Option<bool>,
 }
@@ -362,10 +362,10 @@ pub struct FlowDocument {
 pub struct BurstsDocument {
     /// How much at a time, rounded up to whole segments.
     #[schemars(required)]
-    pub size: Option<Said<Size>>,
+    pub size: Option<QuantityText<Size>>,
     /// From one write to the next, at least 1 ms; the first is when the flow connects.
     #[schemars(required)]
-    pub every: Option<Said<Duration>>,
+    pub every: Option<QuantityText<Duration>>,
 }
 
 /// A receiver that requests the same amount repeatedly. The request travels to the sender; connecting is the first.
@@ -374,9 +374,9 @@ pub struct BurstsDocument {
 pub struct RequestsDocument {
     /// The exact size of each answer.
     #[schemars(required)]
-    pub size: Option<Said<Size>>,
+    pub size: Option<QuantityText<Size>>,
     /// From the complete arrival of an answer to the next request. Default: 0.
-    pub pause: Option<Said<Duration>>,
+    pub pause: Option<QuantityText<Duration>>,
 }
 
 /// A receiver that plays a video. It requests one chunk after another while its playback buffer has room for one more.
@@ -386,11 +386,11 @@ pub struct RequestsDocument {
 pub struct VideoDocument {
     /// Rate of the media, payload: a chunk holds `rate` times `chunk`, rounded up to whole bytes.
     #[schemars(required)]
-    pub rate: Option<Said<Rate>>,
+    pub rate: Option<QuantityText<Rate>>,
     /// How long a chunk plays, at least 1 ms. Default: 4 s.
-    pub chunk: Option<Said<Duration>>,
+    pub chunk: Option<QuantityText<Duration>>,
     /// How much media the player holds, at least one chunk. Default: 30 s.
-    pub buffer: Option<Said<Duration>>,
+    pub buffer: Option<QuantityText<Duration>>,
 }
 
 /// One of the transfers that a receiver requests. The request travels to the sender; connecting is the first.
@@ -399,9 +399,9 @@ pub struct VideoDocument {
 pub struct TransferDocument {
     /// Its exact size.
     #[schemars(required)]
-    pub size: Option<Said<Size>>,
+    pub size: Option<QuantityText<Size>>,
     /// From the complete arrival of the previous transfer, or the flow's start, to the request for it. Default: 0.
-    pub pause: Option<Said<Duration>>,
+    pub pause: Option<QuantityText<Duration>>,
 }
 
 /// What is recorded besides the summary.
@@ -409,7 +409,7 @@ pub struct TransferDocument {
 #[serde(deny_unknown_fields)]
 pub struct RecordDocument {
     /// Time between two samples of the time series, at most 20 000 samples a run. Default: 10 ms, or as often as fits.
-    pub interval: Option<Said<Duration>>,
+    pub interval: Option<QuantityText<Duration>>,
     /// Whether time series are kept; the summary has all measures in either case. Default: true.
     pub series: Option<bool>,
     /// Whether flows have time series too, or only the queues, which are then sampled as often as those of one flow. The

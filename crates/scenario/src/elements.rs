@@ -19,7 +19,7 @@ use crate::bounds;
 use crate::check;
 use crate::declared::{self, Declared, Fields};
 use crate::error::ScenarioError;
-use crate::quantity::{Said, Size};
+use crate::quantity::{QuantityText, Size};
 use crate::resolve::builder::Builder;
 use crate::resolve::values as read;
 use crate::unit::Unit;
@@ -36,10 +36,10 @@ enum Written {
         name: Option<String>,
         /// Its rate.
         #[schemars(required)]
-        rate: Option<Said<Rate>>,
+        rate: Option<QuantityText<Rate>>,
         /// What fits into its queue; a "bdp" is this `rate` times the path's `rtt`.
         #[schemars(required)]
-        buffer: Option<Said<Size>>,
+        buffer: Option<QuantityText<Size>>,
         /// What that queue does with packets. Default: fifo.
         queue: Option<String>,
         /// What it takes or drops as one. Default: segment.
@@ -57,7 +57,7 @@ enum Written {
         deliveries: Option<String>,
         /// What fits into its queue; a "bdp" is the file's mean rate times the path's `rtt`.
         #[schemars(required)]
-        buffer: Option<Said<Size>>,
+        buffer: Option<QuantityText<Size>>,
         /// What that queue does with packets. Default: fifo.
         queue: Option<String>,
         /// What it takes or drops as one. Default: segment.
@@ -70,16 +70,16 @@ enum Written {
         name: Option<String>,
         /// The rates that it grants, rising; the first is granted at the start.
         #[schemars(required, extend("examples" = [["5 Mbit/s", "10 Mbit/s", "20 Mbit/s"]]))]
-        rates: Option<Vec<Said<Rate>>>,
+        rates: Option<Vec<QuantityText<Rate>>>,
         /// From one review of the grant to the next, at least 1 ms.
         #[schemars(required)]
-        review: Option<Said<Duration>>,
+        review: Option<QuantityText<Duration>>,
         /// The wait above which there is demand for a higher rate.
         #[schemars(required)]
-        demand: Option<Said<Duration>>,
+        demand: Option<QuantityText<Duration>>,
         /// What fits into its queue; a "bdp" is the highest of `rates` times the path's `rtt`.
         #[schemars(required)]
-        buffer: Option<Said<Size>>,
+        buffer: Option<QuantityText<Size>>,
         /// Fifo: the demand that a radio sees is the queue itself.
         queue: Option<String>,
         /// What it takes or drops as one. Default: segment.
@@ -91,13 +91,13 @@ enum Written {
         name: Option<String>,
         /// Token rate.
         #[schemars(required)]
-        rate: Option<Said<Rate>>,
+        rate: Option<QuantityText<Rate>>,
         /// Depth of the bucket, at least one packet.
         #[schemars(required)]
-        burst: Option<Said<Size>>,
+        burst: Option<QuantityText<Size>>,
         /// What fits into its queue (`limit` of tc-tbf).
         #[schemars(required)]
-        buffer: Option<Said<Size>>,
+        buffer: Option<QuantityText<Size>>,
         /// What that queue does with packets. Default: fifo.
         queue: Option<String>,
         /// What it takes or drops as one. Default: segment.
@@ -107,7 +107,7 @@ enum Written {
     Delay {
         /// The delay.
         #[schemars(required)]
-        delay: Option<Said<Duration>>,
+        delay: Option<QuantityText<Duration>>,
         /// The delay from given times on.
         #[serde(default)]
         changes: Vec<DelayChange>,
@@ -116,7 +116,7 @@ enum Written {
     Loss {
         /// Of each packet, or of each burst.
         #[schemars(required)]
-        probability: Option<Said<Probability>>,
+        probability: Option<QuantityText<Probability>>,
         /// What is lost as one. Default: segment.
         unit: Option<Unit>,
         /// The loss from given times on.
@@ -210,7 +210,7 @@ impl JsonSchema for Element {
 
 impl Element {
     /// What fits into its queue, as it is given.
-    pub(crate) fn buffer(&self) -> Option<&Said<Size>> {
+    pub(crate) fn buffer(&self) -> Option<&QuantityText<Size>> {
         let Kind::Written(written) = &self.0 else { return None };
         match written {
             Written::Link { buffer, .. }
@@ -233,8 +233,8 @@ impl Element {
             Kind::Written(written) => written,
         };
         Ok(match written {
-            Written::Link { name, rate: said, buffer, queue, unit, changes } => {
-                let initial = read::rate(&at("rate"), said)?;
+            Written::Link { name, rate: message, buffer, queue, unit, changes } => {
+                let initial = read::rate(&at("rate"), message)?;
                 let times = builder.times(&at("changes"), changes.iter().map(|change| &change.at))?;
                 let read = |(index, time)| {
                     let change: &RateChange = &changes[index];
@@ -293,8 +293,8 @@ impl Element {
                     )?,
                 }
             }
-            Written::TokenBucket { name, rate: said, burst, buffer, queue, unit } => {
-                let rate_bps = read::rate(&at("rate"), said)?;
+            Written::TokenBucket { name, rate: message, burst, buffer, queue, unit } => {
+                let rate_bps = read::rate(&at("rate"), message)?;
                 ElementConfig::TokenBucket {
                     name: builder.name(&at("name"), name, "token_bucket")?,
                     rate_bps,
@@ -313,8 +313,8 @@ impl Element {
                     )?,
                 }
             }
-            Written::Delay { delay: said, changes } => {
-                let initial = read::delay(&at("delay"), said)?;
+            Written::Delay { delay: message, changes } => {
+                let initial = read::delay(&at("delay"), message)?;
                 let times = builder.times(&at("changes"), changes.iter().map(|change| &change.at))?;
                 let read = |(index, time): (usize, Time)| {
                     Ok((time, read::delay(&at(&format!("changes[{index}].delay")), &changes[index].delay)?))
@@ -322,8 +322,8 @@ impl Element {
                 let changes = times.into_iter().enumerate().map(read).collect::<Result<_, _>>()?;
                 ElementConfig::Delay { delay_ns: Schedule { initial, changes } }
             }
-            Written::Loss { probability: said, unit, changes } => {
-                let initial = read::probability(&at("probability"), said)?;
+            Written::Loss { probability: message, unit, changes } => {
+                let initial = read::probability(&at("probability"), message)?;
                 let times = builder.times(&at("changes"), changes.iter().map(|change| &change.at))?;
                 let read = |(index, time): (usize, Time)| {
                     let field = at(&format!("changes[{index}].probability"));
@@ -394,10 +394,10 @@ pub(crate) fn check<'a>(
 pub struct RateChange {
     /// When, from the start of the run; later than the change before.
     #[schemars(required)]
-    pub at: Option<Said<Duration>>,
+    pub at: Option<QuantityText<Duration>>,
     /// The rate from then on.
     #[schemars(required)]
-    pub rate: Option<Said<Rate>>,
+    pub rate: Option<QuantityText<Rate>>,
 }
 
 /// A delay from one time on.
@@ -406,10 +406,10 @@ pub struct RateChange {
 pub struct DelayChange {
     /// When, from the start of the run; later than the change before.
     #[schemars(required)]
-    pub at: Option<Said<Duration>>,
+    pub at: Option<QuantityText<Duration>>,
     /// The delay from then on.
     #[schemars(required)]
-    pub delay: Option<Said<Duration>>,
+    pub delay: Option<QuantityText<Duration>>,
 }
 
 /// Random loss from one time on.
@@ -418,8 +418,8 @@ pub struct DelayChange {
 pub struct LossChange {
     /// When, from the start of the run; later than the change before.
     #[schemars(required)]
-    pub at: Option<Said<Duration>>,
+    pub at: Option<QuantityText<Duration>>,
     /// The loss from then on.
     #[schemars(required)]
-    pub probability: Option<Said<Probability>>,
+    pub probability: Option<QuantityText<Probability>>,
 }

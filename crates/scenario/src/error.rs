@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sentence_names_field_given_expected_and_fix() {
+    fn message_names_field_value_expected_fix() {
         let error = ScenarioError::new("path.rate", "100 parsecs", "is not a rate")
             .expected("a number with a unit such as \"100 Mbit/s\"")
             .write("\"100 Mbit/s\"");
@@ -213,14 +213,14 @@ mod tests {
     }
 
     #[test]
-    fn long_input_is_shortened_and_control_characters_escaped() {
+    fn long_input_is_shortened_and_escaped() {
         let error = ScenarioError::new("name", &"x\n".repeat(1000), "is long");
         assert!(error.given.chars().count() < 120, "{}", error.given);
         assert!(!error.given.contains('\n'));
     }
 
     #[test]
-    fn a_slip_finds_its_name_and_another_word_does_not() {
+    fn typo_suggests_name_other_word_none() {
         assert_eq!(nearest("bufer", &["rate", "buffer"]), Some("buffer"));
         assert_eq!(nearest("BBR1", &["bbr1", "reno"]), Some("bbr1"));
         assert_eq!(nearest("elephant", &["rate", "buffer"]), None);

@@ -98,7 +98,7 @@ mod tests {
     use crate::resolve::resolve;
 
     #[test]
-    fn a_plain_path_has_one_step_of_each() {
+    fn constant_path_has_single_step_schedules() {
         let text = "[path]\nrate = \"12 Mbit/s\"\nrtt = \"20 ms\"\n[[flows]]\ncontroller = \"reno\"\n[[flows]]\n\
                     controller = \"bbr1\"\nrtt = \"50 ms\"\n[[flows]]\ncontroller = \"reno\"\n";
         let facts = resolve(text, Format::Toml, None).unwrap().path_facts();

@@ -27,6 +27,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bounds;
+pub mod change_text;
 mod check;
 pub mod controller;
 pub mod decimal;
@@ -44,7 +45,6 @@ pub mod quantity;
 pub mod queue;
 mod reader;
 pub mod resolve;
-pub mod said;
 pub mod schema;
 pub mod spec;
 pub mod stack;

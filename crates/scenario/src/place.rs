@@ -130,7 +130,7 @@ mod tests {
     const TOML: &str = "name = 1\n\n[path]\nrate = 2\nbefore = [\n  { kind = 3 },\n  { kind = 4 },\n]\n\n[[flows]]\n[[flows]]\n\"a.b\" = 1\nrtt.x = 1\n";
 
     #[test]
-    fn a_field_of_toml_has_the_line_of_its_key_or_of_the_table_that_lacks_it() {
+    fn toml_field_maps_to_its_line() {
         for (field, line) in [
             ("name", Some(1)),
             ("path", Some(3)),
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_of_json_has_the_line_of_its_value() {
+    fn json_field_maps_to_its_line() {
         let json = "{\n\"path\": {\n\"rate\": 1,\n\"before\": [\n1,\n{\"k\": 2}]}}";
         for (field, line) in [
             ("path", Some(2)),
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_position_counts_lines_and_characters_from_one() {
+    fn positions_count_from_one() {
         assert_eq!(position("a\n\u{e4}b", 4), (2, 2));
         assert_eq!(position("", 0), (1, 1));
         assert_eq!(position("a", 9), (1, 1));

@@ -157,12 +157,12 @@ mod tests {
     fn a_flow_may_be_a_program() {
         let flow = "[[flows]]\nclient = \"curl http://{server}:{port}/\"\nserver = \"web -p {port}\"\nsender = \"server\"";
         let spec = resolve(&format!("{PATH}{flow}"), Format::Toml, None).unwrap();
-        let said = spec.flows[0].program.as_ref().unwrap();
-        assert_eq!((said.sender, said.has_own_port()), (Side::Server, true));
+        let written = spec.flows[0].program.as_ref().unwrap();
+        assert_eq!((written.sender, written.has_own_port()), (Side::Server, true));
         assert_eq!(spec.flows[0].label, "curl");
         let address = IpAddr::from([100, 64, 0, 2]);
-        assert_eq!(said.command(Side::Client, address, 7), "curl http://100.64.0.2:7/");
-        assert_eq!(said.command(Side::Server, address, 7), "web -p 7");
+        assert_eq!(written.command(Side::Client, address, 7), "curl http://100.64.0.2:7/");
+        assert_eq!(written.command(Side::Server, address, 7), "web -p 7");
         // Through JSON and back, which checks it.
         assert_eq!(Spec::from_json(&spec.to_json()).unwrap(), spec);
         assert_eq!(spec.program_flow(), Some(0));
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_world_without_programs_says_so_by_field() {
+    fn program_in_simulator_names_field() {
         let flow = "[[flows]]\ncontroller = \"reno\"\n[[flows]]\nclient = \"true\"\nserver = \"true\"";
         let spec = resolve(&format!("{PATH}{flow}"), Format::Toml, None).unwrap();
         let error = spec.check_no_program("the simulator").unwrap_err().to_string();
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spec_says_either_of_the_two() {
+    fn program_controller_mismatch_is_refused() {
         let flow = "[[flows]]\nclient = \"true\"\nserver = \"true\"";
         let json = resolve(&format!("{PATH}{flow}"), Format::Toml, None).unwrap().to_json();
         let other = json.replace("\"controller\":\"program\"", "\"controller\":\"reno\"");
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_short_and_without_folder_and_variables() {
+    fn program_name_omits_directory_and_variables() {
         let name = |client: &str| program(client, "s").name().to_owned();
         assert_eq!(name("iperf3 -c {server}"), "iperf3");
         assert_eq!(name("/usr/bin/gtlsclient -q {server} 4433"), "gtlsclient");

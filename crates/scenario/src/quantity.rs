@@ -218,15 +218,15 @@ impl Quantity for Count {
 
 /// A quantity in a document: text that is not parsed yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said<T> {
+pub struct QuantityText<T> {
     text: String,
     meaning: PhantomData<T>,
 }
 
-impl<T> Said<T> {
+impl<T> QuantityText<T> {
     /// This text.
-    pub fn new(text: impl Into<String>) -> Said<T> {
-        Said { text: text.into(), meaning: PhantomData }
+    pub fn new(text: impl Into<String>) -> QuantityText<T> {
+        QuantityText { text: text.into(), meaning: PhantomData }
     }
 
     /// The text.
@@ -235,7 +235,7 @@ impl<T> Said<T> {
     }
 }
 
-impl<T: Quantity> Said<T> {
+impl<T: Quantity> QuantityText<T> {
     /// Parses the text; an error names `field`.
     ///
     /// # Errors
@@ -275,7 +275,7 @@ impl<T: Quantity> Said<T> {
     }
 }
 
-impl Said<Size> {
+impl QuantityText<Size> {
     /// Parses the size of a buffer, given that of a full packet and of one bandwidth-delay product, if the path has one.
     ///
     /// # Errors
@@ -306,7 +306,7 @@ impl Said<Size> {
     }
 }
 
-impl<T: Quantity + PartialOrd> Said<T> {
+impl<T: Quantity + PartialOrd> QuantityText<T> {
     /// Parses the text and checks the value against the limits; an error names `field`.
     pub(crate) fn read_within(&self, field: &str, limits: RangeInclusive<T>) -> Result<T, ScenarioError> {
         let value = self.read(field)?;
@@ -336,32 +336,32 @@ fn is_range(text: &str) -> bool {
 }
 
 /// From a text or a number: `"40 ms"`, `0.01`, `1500`.
-impl<'de, T: Quantity> Deserialize<'de> for Said<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Said<T>, D::Error> {
+impl<'de, T: Quantity> Deserialize<'de> for QuantityText<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<QuantityText<T>, D::Error> {
         struct Words<T>(PhantomData<T>);
 
         impl<T: Quantity> Visitor<'_> for Words<T> {
-            type Value = Said<T>;
+            type Value = QuantityText<T>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(T::EXPECTED)
             }
 
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Said<T>, E> {
-                Ok(Said::new(text))
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<QuantityText<T>, E> {
+                Ok(QuantityText::new(text))
             }
 
-            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Said<T>, E> {
-                Ok(Said::new(number.to_string()))
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<QuantityText<T>, E> {
+                Ok(QuantityText::new(number.to_string()))
             }
 
-            fn visit_u64<E: de::Error>(self, number: u64) -> Result<Said<T>, E> {
-                Ok(Said::new(number.to_string()))
+            fn visit_u64<E: de::Error>(self, number: u64) -> Result<QuantityText<T>, E> {
+                Ok(QuantityText::new(number.to_string()))
             }
 
-            fn visit_f64<E: de::Error>(self, number: f64) -> Result<Said<T>, E> {
+            fn visit_f64<E: de::Error>(self, number: f64) -> Result<QuantityText<T>, E> {
                 // The shortest decimal that is this float: what was written, without an exponent.
-                Ok(Said::new(number.to_string()))
+                Ok(QuantityText::new(number.to_string()))
             }
         }
 
@@ -369,7 +369,7 @@ impl<'de, T: Quantity> Deserialize<'de> for Said<T> {
     }
 }
 
-impl<T: Quantity> JsonSchema for Said<T> {
+impl<T: Quantity> JsonSchema for QuantityText<T> {
     fn schema_name() -> Cow<'static, str> {
         T::NAME.into()
     }
@@ -493,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_is_refused_as_a_range() {
+    fn range_value_is_refused_as_range() {
         for text in [
             "20..80 ms",
             "20ms..80ms",
@@ -503,14 +503,14 @@ mod tests {
             "40 ms\u{2026}120 ms",
             "1 to 2 s",
         ] {
-            let error = Said::<Duration>::new(text).read("rtt").unwrap_err().to_string();
+            let error = QuantityText::<Duration>::new(text).read("rtt").unwrap_err().to_string();
             assert!(
                 error.starts_with(&format!("rtt: {text:?} is a range, not one value; expected")),
                 "{error}"
             );
         }
         for text in ["-40 ms", "5e-30 s", "40 parsecs", "..40 ms", "a-b"] {
-            let error = Said::<Duration>::new(text).read("rtt").unwrap_err().to_string();
+            let error = QuantityText::<Duration>::new(text).read("rtt").unwrap_err().to_string();
             assert!(!error.contains("range"), "{error}");
         }
     }
@@ -597,39 +597,39 @@ mod tests {
     #[test]
     fn an_error_is_one_clear_sentence() {
         assert_eq!(
-            Said::<Rate>::new("100 parsecs").read("path.rate").unwrap_err().to_string(),
+            QuantityText::<Rate>::new("100 parsecs").read("path.rate").unwrap_err().to_string(),
             "path.rate: \"100 parsecs\" is not a rate: unknown unit \"parsecs\"; expected a number with a unit such as \
              \"100 Mbit/s\" (bit/s, kbit/s, Mbit/s, Gbit/s, B/s, MB/s); write rate = \"100 Mbit/s\""
         );
         let limits = Rate::from_bits_per_sec(1000)..=Rate::from_bits_per_sec(1_000_000_000_000);
         assert_eq!(
-            Said::<Rate>::new("0 bit/s").read_within("path.rate", limits).unwrap_err().to_string(),
+            QuantityText::<Rate>::new("0 bit/s").read_within("path.rate", limits).unwrap_err().to_string(),
             "path.rate: \"0 bit/s\" is zero; expected a rate from 1 kbit/s to 1000 Gbit/s; write rate = \"100 Mbit/s\""
         );
     }
 
     #[test]
-    fn a_number_without_a_unit_gets_the_one_that_was_probably_meant() {
+    fn missing_unit_suggests_likely_unit() {
         let fix =
             |error: ScenarioError| error.to_string().rsplit("; ").next().unwrap_or_default().to_string();
-        let duration = |field: &str| fix(Said::<Duration>::new("10").read(field).unwrap_err());
+        let duration = |field: &str| fix(QuantityText::<Duration>::new("10").read(field).unwrap_err());
         assert_eq!(duration("duration"), "write duration = \"10 s\"");
         assert_eq!(duration("flows[0].start"), "write start = \"10 s\"");
         assert_eq!(duration("path.rtt"), "write rtt = \"10 ms\"");
         assert_eq!(
-            fix(Said::<Rate>::new(" 2.5 ").read("path.rate").unwrap_err()),
+            fix(QuantityText::<Rate>::new(" 2.5 ").read("path.rate").unwrap_err()),
             "write rate = \"2.5 Mbit/s\""
         );
         assert_eq!(
-            fix(Said::<Rate>::new("ten").read("path.rate").unwrap_err()),
+            fix(QuantityText::<Rate>::new("ten").read("path.rate").unwrap_err()),
             "write rate = \"100 Mbit/s\""
         );
     }
 
     #[test]
-    fn a_buffer_holds_a_packet_and_a_bdp_needs_a_rate() {
+    fn buffer_below_packet_is_refused() {
         let read = |text: &str, bdp| {
-            Said::<Size>::new(text)
+            QuantityText::<Size>::new(text)
                 .read_buffer("buffer", Bytes::new(1500), bdp)
                 .map_err(|error| error.to_string())
         };

@@ -48,8 +48,8 @@ pub fn parse(field: &str, text: &str) -> Result<DisciplineConfig, ScenarioError>
 }
 
 /// The discipline in a document; drop-tail where none is given.
-pub(crate) fn read(field: &str, said: &Option<String>) -> Result<DisciplineConfig, ScenarioError> {
-    said.as_deref().map_or(Ok(DisciplineConfig::FIFO), |text| parse(field, text))
+pub(crate) fn read(field: &str, wording: &Option<String>) -> Result<DisciplineConfig, ScenarioError> {
+    wording.as_deref().map_or(Ok(DisciplineConfig::FIFO), |text| parse(field, text))
 }
 
 /// The discipline of this name, ours or Linux's, with its defaults.
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn thresholds_that_do_not_fit_together_are_refused() {
+    fn inconsistent_red_thresholds_are_refused() {
         for text in ["red:min=50KB,max=10KB", "red:max=1KB,min=1KB"] {
             let error = parse("path.queue", text).unwrap_err();
             assert!(error.to_string().contains("min below max"), "{error}");
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_alone_is_the_default_in_any_case_and_by_the_name_that_linux_has() {
+    fn discipline_name_alone_parses_as_default() {
         for info in DISCIPLINES {
             let expected = DisciplineConfig::by_name(info.name).unwrap();
             for text in [info.name.to_owned(), format!(" {} ", info.name.to_uppercase())] {
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_discipline_names_the_nearest_and_the_list() {
+    fn unknown_discipline_suggests_nearest_name() {
         let error = message("fif0");
         assert!(error.starts_with("path.queue: \"fif0\" is not a queue discipline; expected one of fifo"));
         assert!(error.ends_with("did you mean fifo?"), "{error}");
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_do_not_fit_their_unit_are_refused() {
+    fn value_with_wrong_unit_is_refused() {
         for (unit, text, problem) in [
             (Unit::Time, "5", "the unit is missing"),
             (Unit::Time, "5 KB", "unknown unit"),
@@ -274,7 +274,7 @@ mod tests {
 
     /// Every setting of every discipline: its text reads back, and what is next to its range does not.
     #[test]
-    fn every_setting_takes_its_range_and_nothing_else() {
+    fn setting_accepts_exactly_its_range() {
         for info in DISCIPLINES {
             for setting in info.settings {
                 for given in [*setting.range.start(), setting.default, *setting.range.end()] {

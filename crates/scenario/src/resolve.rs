@@ -25,7 +25,7 @@ use crate::document::{Compared, Document, FlowDocument, HostsDocument, ProgramDo
 use crate::error::ScenarioError;
 use crate::format::Format;
 use crate::program::Program;
-use crate::quantity::{Count, Quantity, Said, Size};
+use crate::quantity::{Count, Quantity, QuantityText, Size};
 use crate::reader;
 use crate::spec::{HostSpec, Spec};
 
@@ -262,8 +262,8 @@ impl Choice {
             Compared::Controller(text) => {
                 ControllerChoice::parse_field(field, text).map(Choice::of_controller)
             }
-            Compared::Program(said) => {
-                let ProgramDocument { client, server, sender, label } = said;
+            Compared::Program(written) => {
+                let ProgramDocument { client, server, sender, label } = written;
                 if let Some(label) = label {
                     check_name(&format!("{field}.label"), label)?;
                 }
@@ -288,7 +288,7 @@ fn alternatives(document: &Document) -> Result<Option<Vec<Choice>>, ScenarioErro
     if !document.flows.is_empty() && document.flows.iter().all(has_own) {
         let given = texts.iter().map(|compared| match compared {
             Compared::Controller(text) => text.as_str(),
-            Compared::Program(said) => said.client.as_deref().unwrap_or("program"),
+            Compared::Program(written) => written.client.as_deref().unwrap_or("program"),
         });
         let given = given.collect::<Vec<_>>().join(", ");
         return Err(ScenarioError::new("compare", &given, "would not change any flow")
@@ -327,7 +327,8 @@ fn hosts(document: &HostsDocument, packet: Bytes, bdp: Bytes) -> Result<HostSpec
         TcpMemory::Ubuntu1810 => (6 << 20, 4 << 20),
     };
     let preset = |default: u64, largest: u64| [4096, default, largest].map(Bytes::new);
-    let explicit = |field: &str, said: &Option<Vec<Said<Size>>>, preset: [Bytes; 3]| match said {
+    let explicit = |field: &str, written: &Option<Vec<QuantityText<Size>>>, preset: [Bytes; 3]| match written
+    {
         Some(sizes) => socket_buffers(field, sizes, packet, bdp),
         None => Ok(preset),
     };
@@ -339,10 +340,12 @@ fn hosts(document: &HostsDocument, packet: Bytes, bdp: Bytes) -> Result<HostSpec
         gro_ns: default(&document.gro, "0").read_within("hosts.gro", Duration::ZERO..=bounds::MAX_DELAY)?,
         gso_max_segs: match &document.gso_max_segs {
             None => HostSpec::GSO_MAX_SEGS,
-            Some(said) => {
+            Some(written) => {
                 let most = Count(u64::from(HostSpec::GSO_MAX_SEGS));
-                said.read_within("hosts.gso_max_segs", Count(1)..=most).map_err(|error| error.write("1"))?.0
-                    as u16
+                written
+                    .read_within("hosts.gso_max_segs", Count(1)..=most)
+                    .map_err(|error| error.write("1"))?
+                    .0 as u16
             }
         },
         ecn: document.ecn.unwrap_or(false),
@@ -352,24 +355,24 @@ fn hosts(document: &HostsDocument, packet: Bytes, bdp: Bytes) -> Result<HostSpec
 
 fn socket_buffers(
     field: &str,
-    sizes: &[Said<Size>],
+    sizes: &[QuantityText<Size>],
     packet: Bytes,
     bdp: Bytes,
 ) -> Result<[Bytes; 3], ScenarioError> {
     let example = "[\"4096\", \"131072\", \"6 MB\"]";
     let expected = "three sizes in ascending order: minimum, default, maximum";
     let mut bytes = Vec::new();
-    for (index, said) in sizes.iter().enumerate() {
+    for (index, written) in sizes.iter().enumerate() {
         let field = format!("{field}[{index}]");
-        let size = said.read(&field)?.bytes(packet, bdp).filter(|size| *size <= bounds::MAX_SOCKET_BUFFER);
+        let size = written.read(&field)?.bytes(packet, bdp).filter(|size| *size <= bounds::MAX_SOCKET_BUFFER);
         let size =
-            size.ok_or_else(|| said.error(&field, "is above 2^31 - 1 bytes, the most that Linux allows"))?;
+            size.ok_or_else(|| written.error(&field, "is above 2^31 - 1 bytes, the most that Linux allows"))?;
         if size == Bytes::ZERO {
-            return Err(said.error(&field, "is zero"));
+            return Err(written.error(&field, "is zero"));
         }
         bytes.push(size);
     }
-    let given = sizes.iter().map(Said::text).collect::<Vec<_>>().join(", ");
+    let given = sizes.iter().map(QuantityText::text).collect::<Vec<_>>().join(", ");
     let [least, default, most] = bytes[..] else {
         let error = ScenarioError::new(field, &given, format!("has {} sizes", sizes.len()));
         return Err(error.expected(expected).write(example));
@@ -391,14 +394,14 @@ fn sample_interval(document: &Document, spec: &Spec) -> Result<Option<Duration>,
     let shortest = spec.duration_ns.as_nanos().div_ceil(most_samples);
     // Rounded up to a number that a person would choose.
     let shortest_usual = Duration::from_millis(Duration::from_nanos(shortest).as_millis() + 1);
-    let Some(said) = &document.record.interval else {
+    let Some(written) = &document.record.interval else {
         let fits = shortest <= USUAL.as_nanos();
         return Ok(Some(if fits { USUAL } else { shortest_usual }));
     };
-    let interval = said.read_within(FIELD, Duration::from_micros(1)..=bounds::MAX_DURATION)?;
+    let interval = written.read_within(FIELD, Duration::from_micros(1)..=bounds::MAX_DURATION)?;
     if interval.as_nanos() < shortest {
         let samples = spec.duration_ns.as_nanos().div_ceil(interval.as_nanos());
-        return Err(said
+        return Err(written
             .error(FIELD, format!("gives {samples} samples of each flow ({flows} of them)"))
             .expected(format!("at most {most_samples} samples in {}", spec.duration_ns.text()))
             .write(format!("\"{}\"", shortest_usual.max(USUAL).text())));

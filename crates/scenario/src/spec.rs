@@ -136,12 +136,12 @@ fn yes() -> bool {
     true
 }
 
-fn is_yes(said: &bool) -> bool {
-    *said
+fn is_yes(written: &bool) -> bool {
+    *written
 }
 
-fn is_no(said: &bool) -> bool {
-    !said
+fn is_no(written: &bool) -> bool {
+    !written
 }
 
 /// Linux's default (`GSO_MAX_SEGS`).
@@ -149,8 +149,8 @@ fn gso_max_segs() -> u16 {
     HostSpec::GSO_MAX_SEGS
 }
 
-fn is_gso_max_segs(said: &u16) -> bool {
-    *said == HostSpec::GSO_MAX_SEGS
+fn is_gso_max_segs(written: &u16) -> bool {
+    *written == HostSpec::GSO_MAX_SEGS
 }
 
 /// The settings of the end hosts.

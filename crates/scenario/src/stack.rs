@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_and_a_name_are_read_and_written_again() {
+    fn stack_and_name_round_trip() {
         let longest = "a".repeat(super::LONGEST_NAME);
         for (stack, name) in [("noq", "bbr3"), ("quinn", "newreno"), ("noq", "my_own-2"), ("quinn", &longest)]
         {
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_stack_is_told_those_there_are() {
+    fn unknown_stack_lists_known_stacks() {
         assert_eq!(
             message("nok:bbr3"),
             "controller: \"nok:bbr3\" names no QUIC stack (\"nok\"); expected one of noq, quinn; did you mean noq:bbr3? (an adapter's stack \
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_of_a_controller_is_refused() {
+    fn invalid_controller_name_is_refused() {
         for text in ["noq", "quinn:", "NOQ : "] {
             assert!(message(text).contains("names a QUIC stack without a controller"), "{}", message(text));
         }

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn bursts_that_are_due_together_are_written_together() {
+    fn bursts_due_together_are_written_together() {
         let mut server = Server::new(&bursts(), at(50)).unwrap();
         let taken = [49, 50, 51, 149, 150, 420, 449, 450].map(|millis| server.take(at(millis)).as_u64());
         assert_eq!(taken, [0, 3000, 0, 0, 3000, 6000, 0, 3000]);
@@ -203,14 +203,14 @@ mod tests {
     }
 
     #[test]
-    fn each_burst_is_timed_from_when_it_was_due_and_none_is_asked_for() {
+    fn burst_time_counts_from_due_time() {
         let mut client = Client::new(&bursts(), at(50)).unwrap();
         let seen = arrivals(&mut client, &[(2999, 60), (3000, 70), (5999, 160), (9000, 400), (9001, 401)]);
         assert_eq!(seen, (vec![20, 250, 150], Time::NEVER));
     }
 
     #[test]
-    fn a_request_follows_the_whole_answer_by_the_pause() {
+    fn request_follows_answer_after_pause() {
         let workload = Workload::Requests { size_bytes: Bytes::new(3000), pause_ns: millis(100) };
         let (mut server, mut client) =
             (Server::new(&workload, at(50)).unwrap(), Client::new(&workload, at(50)).unwrap());
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_runs_once_with_its_own_sizes_and_pauses() {
+    fn script_runs_once_with_own_sizes() {
         let workload = script(&[(10, 30), (20, 0), (30, 400)]);
         let mut server = Server::new(&workload, at(50)).unwrap();
         assert_eq!((server.take(at(79)), server.take(at(80))), (Bytes::ZERO, Bytes::new(10)));
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_video_asks_as_soon_as_a_chunk_fits() {
+    fn video_requests_when_chunk_fits() {
         let workload =
             Workload::Video { chunk_bytes: Bytes::new(10), chunk_ns: millis(400), buffer_ns: millis(1000) };
         let mut client = Client::new(&workload, at(0)).unwrap();
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn bulk_and_finite_flows_have_neither_end() {
+    fn bulk_and_finite_have_no_endpoints() {
         for workload in [Workload::Bulk, Workload::Finite { size_bytes: Bytes::new(1) }] {
             assert!(Server::new(&workload, Time::ZERO).is_none());
             assert!(Client::new(&workload, Time::ZERO).is_none());

@@ -16,8 +16,8 @@ pub enum Unit {
 }
 
 impl Unit {
-    pub(crate) fn config(said: Option<Unit>) -> AdmissionUnit {
-        match said {
+    pub(crate) fn config(written: Option<Unit>) -> AdmissionUnit {
+        match written {
             None | Some(Unit::Segment) => AdmissionUnit::Segment,
             Some(Unit::Burst) => AdmissionUnit::Burst,
         }

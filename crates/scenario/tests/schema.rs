@@ -98,7 +98,7 @@ fn the_schema_accepts_every_shipped_scenario() {
 }
 
 #[test]
-fn the_schema_knows_elements_by_their_kind() {
+fn schema_checks_elements_by_kind() {
     let path = "[path]\nrate = \"1 Mbit/s\"\nrtt = \"1 ms\"\n[[path.before]]\n";
     check(&format!("{path}kind = \"policer\"\nrate = \"1 Mbit/s\"\nburst = 3000\n")).unwrap();
     check(&format!("{path}kind = \"gilbert_elliott\"\ngood_to_bad = 0.1\nbad_to_good = \"1 %\"\n")).unwrap();
@@ -109,7 +109,7 @@ fn the_schema_knows_elements_by_their_kind() {
 }
 
 #[test]
-fn the_schema_knows_what_applications_ask_for() {
+fn schema_checks_application_fields() {
     let flow =
         |line: &str| check(&format!("[path]\nrate = \"1 Mbit/s\"\nrtt = \"1 ms\"\n[[flows]]\n{line}\n"));
     flow("requests = { size = \"64 KB\" }").unwrap();
@@ -122,7 +122,7 @@ fn the_schema_knows_what_applications_ask_for() {
 }
 
 #[test]
-fn the_schema_refuses_wrong_keys_types_and_missing_fields() {
+fn schema_refuses_bad_keys_and_types() {
     check("").unwrap_err();
     check("[path]\nrtt = \"1 ms\"\n").unwrap_err();
     check("[path]\nrate = \"1 Mbit/s\"\n").unwrap_err();
@@ -139,7 +139,7 @@ fn the_schema_refuses_wrong_keys_types_and_missing_fields() {
 }
 
 #[test]
-fn every_field_is_described_and_every_quantity_has_examples() {
+fn schema_fields_have_descriptions_and_examples() {
     let schema = schema();
     for (name, definition) in
         schema["$defs"].as_object().unwrap().iter().chain([(&"scenario".to_string(), &schema)])

@@ -19,7 +19,7 @@ fn shipped() -> Vec<PathBuf> {
 }
 
 #[test]
-fn every_shipped_scenario_resolves_and_is_named_after_its_file() {
+fn shipped_scenarios_resolve_under_file_name() {
     for file in shipped() {
         let specs = resolve_file(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         for (label, spec) in specs {
@@ -29,7 +29,7 @@ fn every_shipped_scenario_resolves_and_is_named_after_its_file() {
 }
 
 #[test]
-fn every_shipped_scenario_opens_with_its_question() {
+fn shipped_scenarios_open_with_question() {
     for file in shipped() {
         let text = fs::read_to_string(&file).unwrap();
         assert!(text.starts_with("# Question: ") && text.contains("\n# Look for: "), "{}", file.display());
@@ -38,7 +38,7 @@ fn every_shipped_scenario_opens_with_its_question() {
 
 /// The line that figures hold goodput against must be the path's own rate, whatever element has it.
 #[test]
-fn every_shipped_scenario_has_the_rate_of_its_slowest_element() {
+fn shipped_scenarios_report_bottleneck_rate() {
     let mbit = |name: &str| match name {
         "policer" => Some(10.0),
         "queue16-cellular" => Some(50.0),

@@ -306,7 +306,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_earliest_and_lowest_source_is_first(
+        fn earliest_lowest_source_is_first(
             sources in prop_oneof![1usize..40, 40usize..600],
             changes in prop::collection::vec((0usize..600, 0u64..50, any::<bool>()), 1..200),
             // Nanoseconds, or years: more than a key can hold.
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_times_go_to_the_lower_source() {
+    fn equal_times_prefer_lower_source() {
         fn first<A: Agenda>() -> (Time, usize) {
             let mut agenda = A::new(3);
             agenda.set(2, Time::from_nanos(5));

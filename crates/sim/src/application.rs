@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_repeated_until_data_comes() {
+    fn request_repeats_until_data_arrives() {
         let workload = Workload::Requests { size_bytes: Bytes::new(3000), pause_ns: Duration::ZERO };
         let at = |millis: u64| Time::from_micros(millis * 1000);
         let rtt = Duration::from_millis(50);

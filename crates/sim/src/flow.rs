@@ -636,7 +636,7 @@ mod tests {
 
     /// Lines of 64 bytes that events need of a flow, besides the windows it points to.
     #[test]
-    fn an_event_needs_few_lines_of_a_flow() {
+    fn flow_events_touch_few_cache_lines() {
         // The first line is what all events need; then what an arrival needs, and what a pacing timer needs.
         const { assert!(std::mem::offset_of!(Flow, gro) == 64) };
         const { assert!(RECEIVING <= 7 * 64) };

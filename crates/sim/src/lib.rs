@@ -16,6 +16,7 @@
 mod agenda;
 mod ahead;
 mod application;
+mod change_text;
 mod clock;
 mod error;
 mod flow;
@@ -26,7 +27,6 @@ mod packet;
 mod plug;
 mod receiver;
 mod running;
-mod said;
 mod sender;
 mod series;
 mod simulation;
@@ -35,10 +35,10 @@ mod verify;
 mod workload;
 mod world;
 
+pub use change_text::{ChangeError, Mistake, TextChange};
 pub use error::SimError;
 pub use fullpipe_scenario::spec::Place;
 pub use plug::{MakeController, OwnController};
-pub use said::{ChangeError, Mistake, SaidChange};
 pub use simulation::{FlowView, QueueNow, Simulation, Status, run};
 pub use tap::log_header;
 pub use world::run_plainly;

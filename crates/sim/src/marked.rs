@@ -208,7 +208,7 @@ fn utilisation(bytes: u64, seconds: f64) -> f64 {
 }
 
 #[test]
-fn loss_based_flows_fill_a_link_that_marks_without_a_loss() {
+fn marking_link_is_filled_without_loss() {
     for controller in ["cubic", "reno", "vegas"] {
         let mut world = world(&alone(controller, true, "step", 120), 1);
         until(&mut world, 2_000);
@@ -236,7 +236,7 @@ fn without_ecn_a_step_marks_nothing() {
 }
 
 #[test]
-fn bbr_heeds_no_mark_but_the_core_reports_the_reduction() {
+fn bbr_ignores_marks_core_reports_reductions() {
     let totals = |ecn| {
         let mut world = world(&alone("bbr1", ecn, "step", 30), 1);
         until(&mut world, 10_000);
@@ -252,7 +252,7 @@ fn bbr_heeds_no_mark_but_the_core_reports_the_reduction() {
 /// Alizadeh et al., SIGCOMM 2010, sections 3.3 and 3.4: alpha is about sqrt(2/(C*RTT + K)), and the queue falls from K by half of
 /// alpha times the window. Bursts, which the model does not have, are of two segments here.
 #[test]
-fn dctcp_keeps_the_queue_near_its_threshold_and_the_link_full() {
+fn dctcp_queue_stays_near_threshold() {
     for threshold in [20, 40, 65] {
         let mut document = document("dctcp", false);
         document["path"]["rate"] = json!("10 Mbit/s");
@@ -289,7 +289,7 @@ fn dctcp_keeps_the_queue_near_its_threshold_and_the_link_full() {
 }
 
 #[test]
-fn one_mark_takes_one_reduction_and_later_marks_of_the_window_none() {
+fn marks_reduce_once_per_window() {
     for (controller, share) in [("cubic", 0.7), ("reno", 0.5)] {
         let spec = alone(controller, true, "fifo", 0);
         let mut unmarked = marking(&spec, &[]);
@@ -317,7 +317,7 @@ fn one_mark_takes_one_reduction_and_later_marks_of_the_window_none() {
 }
 
 #[test]
-fn an_echo_that_is_lost_is_repeated_until_the_sender_has_heard_it() {
+fn lost_echo_repeats_until_received() {
     for seed in 1..20 {
         let mut spec = alone("cubic", true, "fifo", 0);
         lose(&mut spec.reverse, 0.5);
@@ -352,7 +352,7 @@ fn bleached_packets_bring_no_reduction() {
 }
 
 #[test]
-fn packets_leave_with_the_codepoints_of_linux() {
+fn packets_carry_linux_ecn_codepoints() {
     /// Panics at what must not leave.
     fn only_data_is_capable(codepoint: Ecn) -> Ecn {
         assert!(matches!(codepoint, Ecn::NotEct | Ecn::Ect0));
@@ -392,7 +392,7 @@ fn packets_leave_with_the_codepoints_of_linux() {
 
 /// The first SYN is lost, the second one does not offer ECN (RFC 3168 section 6.1.1.1), and DCTCP becomes Reno.
 #[test]
-fn a_repeated_syn_does_not_offer_ecn() {
+fn retransmitted_syn_omits_ecn() {
     for (controller, ecn) in [("cubic", true), ("dctcp", false)] {
         let mut document = document(controller, ecn);
         document["path"]["loss"] = json!("100 %");

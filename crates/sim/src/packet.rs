@@ -246,7 +246,7 @@ mod tests {
 
     // draft 4.1.3.5.1#6b5bed: timestamps leave room for three ranges
     #[test]
-    fn an_acknowledgement_reports_three_ranges_above_and_below_its_number() {
+    fn ack_reports_three_ranges() {
         let ack_number = 1 << 40;
         let mut ack = Acknowledgement::new(AckKind::Plain, 0, ack_number, 0);
         let ranges = [
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn an_echo_and_the_codepoint_of_an_acknowledgement_leave_its_blocks_alone() {
+    fn ecn_fields_keep_sack_blocks() {
         for codepoint in [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0] {
             for echoes in [false, true] {
                 let echo = Echo::new(codepoint).echoing(!echoes).echoing(echoes);
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_leave_number_payload_and_times_alone() {
+    fn flags_preserve_segment_fields() {
         for (seq, payload) in [(0, 1), (5, 1448), ((1 << 47) - 1, 65_483)] {
             for cwr in [false, true] {
                 let data = Segment { seq, stamp_ms: u32::MAX, echo_ms: 7, payload };

@@ -91,7 +91,7 @@ fn apart<T>(call: impl FnOnce() -> T) -> T {
 }
 
 /// Tells the variant of an event.
-macro_rules! tell {
+macro_rules! report {
     ($self:ident, $method:ident, $event:ident) => {
         match $self {
             Plugged::BuiltIn(controller) => controller.$method($event),
@@ -115,42 +115,42 @@ macro_rules! ask {
 
 impl Controller for Plugged {
     fn on_transmit_start(&mut self, start: &TransmitStart) {
-        tell!(self, on_transmit_start, start)
+        report!(self, on_transmit_start, start)
     }
     fn on_window_unused(&mut self, unused: &WindowUnused) {
-        tell!(self, on_window_unused, unused)
+        report!(self, on_window_unused, unused)
     }
     #[inline]
     fn on_sent(&mut self, sent: &Sent) {
-        tell!(self, on_sent, sent)
+        report!(self, on_sent, sent)
     }
     /// Inlined for the same reason as that of [`Any`].
     #[inline(always)]
     fn on_rtt(&mut self, sample: &RttSample) {
-        tell!(self, on_rtt, sample)
+        report!(self, on_rtt, sample)
     }
     fn on_ce(&mut self, marks: &CeMarks) {
-        tell!(self, on_ce, marks)
+        report!(self, on_ce, marks)
     }
     fn on_undo(&mut self, undo: &Undo) {
-        tell!(self, on_undo, undo)
+        report!(self, on_undo, undo)
     }
     #[inline]
     fn on_lost(&mut self, lost: &Lost) {
-        tell!(self, on_lost, lost)
+        report!(self, on_lost, lost)
     }
     fn on_tail_repair(&mut self, repair: &TailRepair) {
-        tell!(self, on_tail_repair, repair)
+        report!(self, on_tail_repair, repair)
     }
     fn on_discarded(&mut self, discarded: &Discarded) {
-        tell!(self, on_discarded, discarded)
+        report!(self, on_discarded, discarded)
     }
     fn on_state(&mut self, change: &StateChange) {
-        tell!(self, on_state, change)
+        report!(self, on_state, change)
     }
     #[inline]
     fn on_ack(&mut self, ack: &Ack) {
-        tell!(self, on_ack, ack)
+        report!(self, on_ack, ack)
     }
     fn on_mss(&mut self, mss: u32) {
         match self {

@@ -377,7 +377,7 @@ impl FlowTap {
         }
         let request = ack.kind == AckKind::Request;
         let repeated = request && self.last_request == Some(ack.ack);
-        let told = export::Acknowledgement {
+        let reported = export::Acknowledgement {
             number,
             syn: ack.kind == AckKind::Syn,
             ack: self.offset(ack.ack),
@@ -400,7 +400,7 @@ impl FlowTap {
         while self.una < ack.ack && self.out.pop_front().is_some() {
             self.una += 1;
         }
-        told
+        reported
     }
 }
 

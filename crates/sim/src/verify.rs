@@ -79,14 +79,14 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_in_flight_is_accounted_for() {
+    fn in_flight_packet_is_accounted_for() {
         let (chain, ends) = chain_with_one_packet();
         path("forward", chain.counts(), ends);
     }
 
     #[test]
     #[should_panic(expected = "not what was sent")]
-    fn a_packet_that_nobody_sent_is_noticed() {
+    fn unsent_packet_is_detected() {
         let (chain, mut ends) = chain_with_one_packet();
         ends.sent -= 1;
         path("forward", chain.counts(), ends);

@@ -103,14 +103,14 @@ mod tests {
     }
 
     #[test]
-    fn a_bulk_stream_never_ends_but_can_be_stopped() {
+    fn bulk_stream_ends_only_on_stop() {
         let mut stream = ByteStream::new(&Workload::Bulk, 1000);
         assert_eq!((stream.segments(), stream.bytes()), (u64::MAX, u64::MAX));
         stream.end_at(7);
         assert_eq!((stream.segments(), stream.bytes()), (7, 7000));
     }
     #[test]
-    fn each_transfer_begins_a_segment_and_no_byte_is_lost_between_them() {
+    fn each_transfer_starts_new_segment() {
         let transfer = |size| Transfer { size_bytes: Bytes::new(size), pause_ns: Duration::ZERO };
         let transfers = [2501, 1, 3000, 0].map(transfer).into();
         let stream = ByteStream::new(&Workload::Script { transfers }, 1000);

@@ -455,7 +455,7 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
                 lateness: None,
                 processor: None,
                 untrustworthy: Vec::new(),
-                not_honoured: Vec::new(),
+                unsupported: Vec::new(),
             },
             flows,
             links,

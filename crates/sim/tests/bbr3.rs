@@ -36,7 +36,7 @@ fn fifty(buffer: &str) -> Value {
 }
 
 #[test]
-fn it_fills_the_link_and_keeps_the_queue_short() {
+fn link_fills_and_queue_stays_short() {
     for seed in 1..4 {
         let run = alone(&fifty("1 bdp"), "30 s", seed);
         let whole = FlowMeasures::of(&run.flows[0]).goodput_bps / 1e6 / (50.0 * PAYLOAD);
@@ -50,7 +50,7 @@ fn it_fills_the_link_and_keeps_the_queue_short() {
 
 /// Section 3.1 of the draft: shallow buffers must not cost throughput. The bound of earlier probes keeps the losses few.
 #[test]
-fn a_shallow_buffer_costs_no_throughput_and_few_retransmissions() {
+fn shallow_buffer_keeps_throughput_few_retransmissions() {
     let path = fifty("0.2 bdp");
     let run = alone(&path, "30 s", 1);
     let other = self::run(&path, "30 s", json!([{ "controller": "bbr1" }]), 1);
@@ -62,7 +62,7 @@ fn a_shallow_buffer_costs_no_throughput_and_few_retransmissions() {
 /// Each round with losses slows a cruising flow down to what that round delivered: less by the losses, and by the pacing margin.
 /// Section 5.3.3.8.3 of the draft computes with the losses only. Without the margin it is 85 % instead of 81.
 #[test]
-fn one_percent_of_loss_costs_a_fifth_of_the_link_and_the_pacing_margin_has_part_in_it() {
+fn one_percent_loss_costs_a_fifth() {
     let share = |controller: &str| {
         let path = json!({ "rate": "50 Mbit/s", "rtt": "40 ms", "buffer": "1 bdp", "loss": "1 %" });
         let runs = (1..9).map(|seed| run(&path, "30 s", json!([{ "controller": controller }]), seed));
@@ -100,7 +100,7 @@ fn beside_cubic_both_work() {
 
 /// Appendix A.10: every five seconds the flight is halved for 200 ms and a round trip.
 #[test]
-fn the_rtt_is_probed_every_five_seconds_at_half_the_flight() {
+fn rtt_probe_halves_flight_every_5s() {
     let run = alone(&fifty("1 bdp"), "30 s", 1);
     let series = &run.flows[0].series;
     // The product is 166 segments, and the time of a sample is when it was taken.
@@ -125,7 +125,7 @@ fn changing(from: &str, to: &str) -> Value {
 
 /// Appendix A.15 and A.16: the rate is found when it is ten times as high, and when it is a tenth.
 #[test]
-fn it_finds_a_rate_ten_times_as_high_and_a_tenth_of_it() {
+fn tenfold_rate_changes_are_tracked() {
     let up = alone(&changing("10 Mbit/s", "100 Mbit/s"), "30 s", 1);
     assert!(megabits(&up.flows[0], 20, 30) > 0.9 * 100.0 * PAYLOAD, "{}", megabits(&up.flows[0], 20, 30));
     let down = alone(&changing("100 Mbit/s", "10 Mbit/s"), "30 s", 1);
@@ -140,7 +140,7 @@ fn it_finds_a_rate_ten_times_as_high_and_a_tenth_of_it() {
 
 /// ngtcp2#2217, lsquic#544: application-limited for good, or not at all, a flow collapsed or stayed in Startup.
 #[test]
-fn after_an_application_that_sends_little_the_link_is_filled() {
+fn link_fills_after_application_limited_phase() {
     let mut flow = json!({ "controller": "bbr3" });
     let script: Vec<Value> = (0..20)
         .map(|_| json!({ "size": "20 KB", "pause": "300 ms" }))
@@ -154,14 +154,14 @@ fn after_an_application_that_sends_little_the_link_is_filled() {
 
 /// Appendix A.14: four segments keep a path busy that holds less than one.
 #[test]
-fn a_path_of_less_than_a_segment_is_filled() {
+fn path_below_one_segment_is_filled() {
     let path = json!({ "rate": "1 Mbit/s", "rtt": "5 ms", "buffer": "20 packets" });
     let run = alone(&path, "30 s", 1);
     assert!(megabits(&run.flows[0], 10, 30) > 0.98 * PAYLOAD);
 }
 
 #[test]
-fn reordering_that_looks_like_loss_does_not_cost_the_link() {
+fn reordering_keeps_most_throughput() {
     let path = json!({
         "rate": "50 Mbit/s", "rtt": "40 ms", "buffer": "1 bdp", "jitter": "6 ms", "jitter_reorders": true,
     });

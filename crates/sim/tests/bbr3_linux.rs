@@ -38,7 +38,7 @@ fn fifty(buffer: &str) -> Value {
 const GOOGLE: &str = "bbr3:profile=linux";
 
 #[test]
-fn it_fills_the_link_and_keeps_the_queue_short() {
+fn link_fills_and_queue_stays_short() {
     for seed in 1..4 {
         let run = alone(GOOGLE, &fifty("1 bdp"), "30 s", seed);
         let late = share(&run.flows[0], 50.0, 10, 30);
@@ -49,7 +49,7 @@ fn it_fills_the_link_and_keeps_the_queue_short() {
 }
 
 #[test]
-fn a_shallow_buffer_costs_no_throughput_and_few_retransmissions() {
+fn shallow_buffer_keeps_throughput_few_retransmissions() {
     let path = fifty("0.2 bdp");
     let (google, linux) = (alone(GOOGLE, &path, "30 s", 1), alone("bbr1", &path, "30 s", 1));
     assert!(share(&google.flows[0], 50.0, 10, 30) > 0.95);
@@ -58,7 +58,7 @@ fn a_shallow_buffer_costs_no_throughput_and_few_retransmissions() {
 }
 
 #[test]
-fn two_flows_share_the_link_and_one_beside_cubic_does_not_take_it_all() {
+fn shares_link_with_itself_and_cubic() {
     for (second, least_share) in [(GOOGLE, 0.3), ("cubic", 0.2)] {
         for seed in 1..4 {
             let flows = json!([{ "controller": GOOGLE }, { "controller": second }]);
@@ -73,7 +73,7 @@ fn two_flows_share_the_link_and_one_beside_cubic_does_not_take_it_all() {
 
 /// A lower RTT than since the last one puts it off.
 #[test]
-fn the_rtt_is_probed_after_five_seconds_without_a_lower_one_at_half_the_flight() {
+fn rtt_probe_needs_5s_without_minimum() {
     let run = alone(GOOGLE, &fifty("1 bdp"), "30 s", 1);
     let series = &run.flows[0].series;
     let small: Vec<u64> = (0..series.len())
@@ -93,7 +93,7 @@ fn the_rtt_is_probed_after_five_seconds_without_a_lower_one_at_half_the_flight()
 /// A data centre's link that marks above a millisecond of queue. At an RTT below 5 ms the flow answers the share of marks, and
 /// probes again as soon as they cease: its queue stays at the threshold. Without ECN it probes every two to three seconds.
 #[test]
-fn with_ecn_on_a_short_path_the_queue_stays_where_marks_begin() {
+fn ecn_queue_stays_at_marking_threshold() {
     let queue = |controller: &str, rtt: &str| {
         let path = json!({ "rate": "1 Gbit/s", "rtt": rtt, "buffer": "2 MB", "queue": "step:time=1 ms" });
         let run = alone(controller, &path, "10 s", 1);

@@ -59,7 +59,7 @@ fn queue_ms(run: &Run) -> f64 {
 /// NSDI 2018: in steady state the queue goes from empty to 2.5/delta packets and back in five round trips, with
 /// 1.25/delta on average. At 50 Mbit/s bursts of up to three segments come on top.
 #[test]
-fn alone_the_window_swings_by_two_and_a_half_over_delta_in_five_round_trips() {
+fn lone_window_oscillates_as_in_paper() {
     for inverse_delta in [2.0, 4.0, 8.0] {
         let run = alone(
             &format!("{DEFAULT_MODE},delta={}", 1.0 / inverse_delta),
@@ -92,7 +92,7 @@ fn alone_the_window_swings_by_two_and_a_half_over_delta_in_five_round_trips() {
 }
 
 #[test]
-fn it_fills_the_link_and_hardly_the_queue() {
+fn link_fills_with_minimal_queue() {
     for (rate, megabit, share) in [
         ("5 Mbit/s", 5.0, 0.98),
         ("20 Mbit/s", 20.0, 0.99),
@@ -128,7 +128,7 @@ fn a_flow_alone_sees_no_competitor() {
 }
 
 #[test]
-fn a_few_flows_see_no_competitor_in_each_other() {
+fn few_copa_flows_detect_no_competitor() {
     for (rate, rtt) in [("20 Mbit/s", "40 ms"), ("20 Mbit/s", "20 ms"), ("100 Mbit/s", "40 ms")] {
         for flows in [
             json!([{ "controller": "copa", "count": 2, "stagger": "1 s" }]),
@@ -146,7 +146,7 @@ fn a_few_flows_see_no_competitor_in_each_other() {
 }
 
 #[test]
-fn beside_those_who_fill_the_buffer_it_competes() {
+fn buffer_filling_competitor_triggers_competitive_mode() {
     for other in ["cubic", "reno", "bbr1"] {
         for buffer in ["1 bdp", "2 bdp", "8 bdp"] {
             let path = json!({ "rate": "20 Mbit/s", "rtt": "40 ms", "buffer": buffer });
@@ -158,7 +158,7 @@ fn beside_those_who_fill_the_buffer_it_competes() {
 }
 
 #[test]
-fn when_the_competitor_leaves_it_stops_competing() {
+fn competitor_exit_ends_competitive_mode() {
     for other in ["cubic", "reno", "bbr1"] {
         for rate in ["20 Mbit/s", "100 Mbit/s"] {
             let flows = json!([{ "controller": "copa" }, { "controller": other, "stop": "20 s" }]);
@@ -184,7 +184,7 @@ fn two_flows_share_the_link() {
 
 /// The rate depends on the queueing delay, which all flows see alike. What the short flow has more with Reno, it lacks here.
 #[test]
-fn a_short_round_trip_earns_no_larger_share() {
+fn short_rtt_gains_no_larger_share() {
     let ratio = |controller: &str, rtt: &str| {
         let flows = json!([{ "controller": controller }, { "controller": controller, "rtt": rtt }]);
         let run = run(&link("20 Mbit/s", "40 ms"), "120 s", flows);
@@ -206,7 +206,7 @@ fn random_loss_is_no_signal() {
 }
 
 #[test]
-fn beside_cubic_the_competitive_mode_earns_a_share_that_the_default_mode_does_not() {
+fn only_competitive_mode_shares_with_cubic() {
     for buffer in ["1 bdp", "2 bdp"] {
         let share = |controller: &str| {
             let path = json!({ "rate": "20 Mbit/s", "rtt": "40 ms", "buffer": buffer });
@@ -220,7 +220,7 @@ fn beside_cubic_the_competitive_mode_earns_a_share_that_the_default_mode_does_no
 
 /// A velocity gained on the way up that lasts until the end of the round on the way down empties the pipe.
 #[test]
-fn a_velocity_that_outlasts_the_turn_costs_a_quarter_of_a_long_link() {
+fn velocity_past_turn_costs_throughput() {
     let share = |resets: u32| {
         let controller = format!("{DEFAULT_MODE},turn_resets={resets}");
         megabits(&alone(&controller, &link("120 Mbit/s", "60 ms"), "20 s").flows[0], 10, 20)
@@ -234,7 +234,7 @@ fn a_velocity_that_outlasts_the_turn_costs_a_quarter_of_a_long_link() {
 /// arrive a millisecond early for another reason than an empty queue make Copa believe in a queue of a millisecond for ten
 /// seconds. Its rate is then at most 1/(0.5 * 1 ms): 2,000 packets a second, 24 Mbit/s of 120.
 #[test]
-fn known_weakness_a_minimum_rtt_that_is_a_millisecond_too_low_costs_most_of_the_link() {
+fn known_weakness_low_minimum_costs_throughput() {
     let share = |controller: &str, early_ms: u64| {
         let changes: Vec<Value> = (0..5u64)
             .flat_map(|times| {
@@ -258,7 +258,7 @@ fn known_weakness_a_minimum_rtt_that_is_a_millisecond_too_low_costs_most_of_the_
 
 /// The same with two flows, of which the first saw a round trip of 55 ms before the second came.
 #[test]
-fn known_weakness_of_two_flows_the_one_with_the_lower_minimum_starves() {
+fn known_weakness_lower_minimum_flow_starves() {
     let path = json!({
         "rate": "120 Mbit/s", "rtt": "60 ms", "buffer": "1 bdp",
         "changes": [{ "at": "500 ms", "rtt": "55 ms" }, { "at": "600 ms", "rtt": "60 ms" }],
@@ -271,7 +271,7 @@ fn known_weakness_of_two_flows_the_one_with_the_lower_minimum_starves() {
 
 /// Random delay of which the standing RTT's half round trip does not see the least counts as a queue.
 #[test]
-fn known_weakness_jitter_counts_as_a_queue() {
+fn known_weakness_jitter_counts_as_queue() {
     let share = |controller: &str, jitter: &str| {
         let path = json!({ "rate": "20 Mbit/s", "rtt": "40 ms", "buffer": "2 bdp", "jitter": jitter });
         goodput(&alone(controller, &path, "30 s"), 0) / (20.0 * PAYLOAD)
@@ -285,7 +285,7 @@ fn known_weakness_jitter_counts_as_a_queue() {
 /// Where the queue of ten flows is no longer small beside the BDP, they do not empty it in five round trips: the rate that
 /// each compares with its target is a window per standing RTT, which swings by as much.
 #[test]
-fn known_weakness_many_flows_take_each_other_for_competitors() {
+fn known_weakness_many_flows_seem_competitors() {
     let queue = |controller: &str| {
         let flows = json!([{ "controller": controller, "count": 10, "stagger": "1 s" }]);
         queue_ms(&run(&link("20 Mbit/s", "40 ms"), "60 s", flows))
@@ -296,7 +296,7 @@ fn known_weakness_many_flows_take_each_other_for_competitors() {
 
 /// The queue of flows with an RTT of 20 to 160 ms empties with the long ones, and the short one waits five of its own.
 #[test]
-fn known_weakness_a_short_round_trip_takes_long_ones_for_competitors() {
+fn known_weakness_long_flows_seem_competitors() {
     let share = |rounds: u32| {
         let controller = format!("copa:empty_rounds={rounds}");
         let flows = ["20 ms", "40 ms", "80 ms", "160 ms"];
@@ -309,7 +309,7 @@ fn known_weakness_a_short_round_trip_takes_long_ones_for_competitors() {
 
 /// In ten seconds in which the competitor never empties the buffer, its queue becomes the propagation delay.
 #[test]
-fn known_weakness_a_queue_of_ten_seconds_hides_a_competitor() {
+fn known_weakness_long_queue_hides_competitor() {
     let share = |window_s: u32| {
         let controller = format!("copa:min_rtt_window_s={window_s}");
         let path = json!({ "rate": "100 Mbit/s", "rtt": "100 ms", "buffer": "2 bdp" });

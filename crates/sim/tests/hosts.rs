@@ -39,7 +39,7 @@ fn alone(controller: &str, path: &Value, duration: &str) -> Value {
 }
 
 #[test]
-fn equal_seeds_give_equal_records_and_others_differ_where_nothing_on_the_path_is_random() {
+fn equal_seeds_repeat_others_differ() {
     let path = json!({ "rate": "100 Mbit/s", "rtt": "20 ms", "buffer": "1 bdp" });
     let ideal = alone("bbr1", &path, "2 s");
     let linux = on_linux(&ideal);
@@ -52,7 +52,7 @@ fn equal_seeds_give_equal_records_and_others_differ_where_nothing_on_the_path_is
 }
 
 #[test]
-fn no_round_trip_is_shorter_than_the_path_and_each_host_adds_a_little() {
+fn hosts_add_small_delay_to_rtt() {
     for controller in ["bbr1", "cubic"] {
         let path = json!({ "rate": "1 Gbit/s", "rtt": "10 ms", "buffer": "4 bdp" });
         let least = |document: &Value| {
@@ -68,7 +68,7 @@ fn no_round_trip_is_shorter_than_the_path_and_each_host_adds_a_little() {
 }
 
 #[test]
-fn late_hosts_raise_the_estimate_of_bbr_and_so_its_queue() {
+fn host_latency_inflates_bbr_queue() {
     // A maximum over noisy samples is too high, and aggregated ACKs give the window an allowance. The path lets a BBR alone
     // keep its queue short; ideal hosts give it nothing to be misled by.
     let path = json!({ "rate": "100 Mbit/s", "rtt": "5 ms", "buffer": "4 bdp" });
@@ -81,7 +81,7 @@ fn late_hosts_raise_the_estimate_of_bbr_and_so_its_queue() {
 }
 
 #[test]
-fn a_burst_of_a_late_host_overflows_a_shallow_buffer_again() {
+fn delayed_burst_overflows_shallow_buffer_again() {
     // 100 KB at 500 Mbit/s are 1.6 ms. Once slow start has overflowed it, ideal hosts repair the loss in one recovery. Hosts
     // whose ACKs come together answer with retransmissions and new data together, which overflow it again.
     let path = json!({ "rate": "500 Mbit/s", "rtt": "20 ms", "buffer": "100 KB" });
@@ -100,7 +100,7 @@ fn a_burst_of_a_late_host_overflows_a_shallow_buffer_again() {
 /// Seven segments never fit into 10 KB. If the rest of each piece of 45 left as a burst of three, it would arrive, and BBR would
 /// measure 40 Mbit/s and more. A real host has 21 to 22 (docs/explanation/hosts.md).
 #[test]
-fn a_burst_is_filled_up_from_the_next_piece() {
+fn burst_fills_from_next_piece() {
     let path = json!({
         "rate": "100 Mbit/s", "rtt": "10 ms", "buffer": "10 KB", "router": "tbf", "burst": "256 KB",
     });
@@ -113,7 +113,7 @@ fn a_burst_is_filled_up_from_the_next_piece() {
 
 /// The first packet of a run wakes hosts that have slept; later ones find them awake (docs/explanation/hosts.md).
 #[test]
-fn the_handshake_is_not_the_shortest_round_trip() {
+fn handshake_rtt_exceeds_minimum() {
     let path = json!({ "rate": "100 Mbit/s", "rtt": "100 ms", "buffer": "1 bdp" });
     for seed in 1..4 {
         let run = run(&on_linux(&alone("bbr1", &path, "1 s")), seed);
@@ -125,7 +125,7 @@ fn the_handshake_is_not_the_shortest_round_trip() {
 }
 
 #[test]
-fn a_writer_that_finds_no_room_is_woken_by_the_acks_that_make_some() {
+fn blocked_writer_wakes_on_ack() {
     // The connection stands at 0.1 s. Bursts of 28 segments come then and at 0.25 s, while 18 of the first are in flight and
     // leave too little of a buffer of 46 KB. They are acknowledged at 0.3 s, before the third burst.
     let path = json!({ "rate": "100 Mbit/s", "rtt": "100 ms", "buffer": "1 bdp" });
@@ -150,29 +150,29 @@ struct Shared(Arc<Mutex<Acks>>);
 
 impl Log for Shared {
     fn take(&mut self, at: Time, _flow: u32, event: &Event<'_>) {
-        let mut told = self.0.lock().unwrap();
+        let mut reported = self.0.lock().unwrap();
         match event {
             Event::Sent(sent) if !sent.syn => {
                 assert_eq!(sent.again, None, "the path loses nothing");
-                let segments = match told.burst {
+                let segments = match reported.burst {
                     Some((when, _, segments)) if when == at => segments + 1,
                     // Three are a pair and one more.
                     Some((_, end, 2)) => {
-                        told.ends.insert(end);
+                        reported.ends.insert(end);
                         1
                     }
                     _ => 1,
                 };
-                told.burst = Some((at, sent.start + u64::from(sent.payload), segments));
+                reported.burst = Some((at, sent.start + u64::from(sent.payload), segments));
             }
-            Event::Acknowledged(ack) => drop(told.acks.insert(ack.ack)),
+            Event::Acknowledged(ack) => drop(reported.acks.insert(ack.ack)),
             _ => {}
         }
     }
 }
 
 #[test]
-fn the_end_of_a_burst_is_acknowledged_at_once() {
+fn burst_end_is_acked_at_once() {
     // Slow enough that nothing is merged. A window that grows by one now and then puts bursts and pairs out of step.
     let path = json!({ "rate": "2 Mbit/s", "rtt": "60 ms", "buffer": "300 packets" });
     let ideal = alone("vegas", &path, "20 s");
@@ -211,7 +211,7 @@ impl Log for Bursts {
 /// Of 100 bursts on this path, 9 of the kernel's are lone segments. Without the wait it would be 30 and more: each shifts the bursts
 /// behind it, whose ends are then acknowledged for themselves, and each ACK for one segment lets one leave.
 #[test]
-fn a_window_of_one_segment_waits_for_the_next_ack() {
+fn single_segment_window_waits_for_ack() {
     let path = json!({
         "rate": "30 Mbit/s", "rtt": "40 ms", "buffer": "1 bdp", "reverse": { "rate": "600 kbit/s" },
     });

@@ -58,7 +58,7 @@ fn fingerprint(run: &Run) -> u64 {
 // draft 2.2#0728c2: spurious retransmissions are among what they count
 /// `UPDATE_GOLDEN=1 cargo test -p fullpipe-sim` writes the table anew; do so only when results were meant to change.
 #[test]
-fn records_are_those_of_the_golden_table() {
+fn records_match_golden_table() {
     let mut table = "number flows sent retransmits timeouts delivered_bytes fingerprint\n".to_string();
     for number in 0..GOLDEN {
         let run = run(&spec(&random::scenario(number)), number);
@@ -95,7 +95,7 @@ fn records_are_those_of_the_golden_table() {
 
 /// The simulator composes a path's elements and files timers late; the plain one takes every hop as an event.
 #[test]
-fn records_are_those_of_the_plain_simulator() {
+fn records_match_plain_simulator() {
     for number in 0..BOTH_WAYS {
         for document in [random::scenario(number), random::scenario_with_a_longer_way_back(number)] {
             let spec = spec(&document);
@@ -118,7 +118,7 @@ fn check_written(flow: &FlowRecord) {
 
 /// Transfers that wait for each other came after the golden table. Each run checks that no byte is lost between them.
 #[test]
-fn transfers_that_follow_each_other_are_those_of_the_plain_simulator() {
+fn sequential_transfers_match_plain_simulator() {
     let (mut transfers, mut scripts, mut stalls) = (0, 0, 0);
     for number in 0..BOTH_WAYS / 2 {
         let document = random::scenario_of_transfers(number);
@@ -144,7 +144,7 @@ fn transfers_that_follow_each_other_are_those_of_the_plain_simulator() {
 /// Hosts that take time, and whose buffers grow, came after the golden table. Each run checks itself: what was sent was delivered,
 /// dropped, is in flight, or was too old.
 #[test]
-fn linux_hosts_are_those_of_the_plain_simulator() {
+fn linux_hosts_match_plain_simulator() {
     let mut full = 0;
     for number in 0..BOTH_WAYS / 2 {
         let kinds =
@@ -183,7 +183,7 @@ fn check_buffer(flow: &FlowRecord, [_, first, most]: [u64; 3], least: u64) -> bo
 
 /// Elements that came after the golden table, whose scenarios are drawn without them.
 #[test]
-fn a_radio_and_gathered_acks_are_those_of_the_plain_simulator() {
+fn radio_and_ack_aggregation_match_plain() {
     for (number, controller) in
         ["bbr1", "cubic", "vegas", "fixed:cwnd=200", "fixed:rate=12"].iter().enumerate()
     {
@@ -237,7 +237,7 @@ fn spec_with_marks(number: u64) -> Spec {
 }
 
 #[test]
-fn flows_that_are_marked_are_those_of_the_plain_simulator() {
+fn marked_flows_match_plain_simulator() {
     let mut marked = 0;
     for number in 0..BOTH_WAYS / 2 {
         let spec = spec_with_marks(number);
@@ -274,7 +274,7 @@ fn difference(fast: &Run, plain: &Run) -> String {
 /// The receiver answers the last segment and the run is over, at the same instant as the answer gets past an element that
 /// reorders and into a queue.
 #[test]
-fn the_last_instant_of_a_run_counts_in_full() {
+fn final_instant_counts_in_full() {
     let document = json!({
         "name": "one segment",
         "duration": "1 s",

@@ -19,7 +19,7 @@ const SCENARIOS: u64 = 150;
 
 /// What a flow's log says, checked as it comes.
 #[derive(Debug, Default)]
-struct Told {
+struct Reported {
     /// The range of each transmission, by its number.
     sent: BTreeMap<u64, (u64, u64)>,
     syns: u64,
@@ -38,7 +38,7 @@ struct Told {
 
 #[derive(Debug, Default)]
 struct Notes {
-    flows: Vec<Told>,
+    flows: Vec<Reported>,
     latest: Time,
 }
 
@@ -50,31 +50,35 @@ impl Log for Shared {
         let Notes { flows, latest } = &mut *self.0.lock().unwrap();
         assert!(at >= *latest, "{at} after {latest}");
         *latest = at;
-        let told = &mut flows[flow as usize];
+        let reported = &mut flows[flow as usize];
         match event {
-            Event::Sent(sent) => told.sent(sent),
-            Event::Dropped(drop) => told.dropped += (!drop.acknowledgement && !drop.syn) as u64,
+            Event::Sent(sent) => reported.sent(sent),
+            Event::Dropped(drop) => reported.dropped += (!drop.acknowledgement && !drop.syn) as u64,
             Event::Arrived(arrival) => {
-                told.marks += (arrival.codepoint.name() == "CE") as u64;
-                assert!(arrival.syn || told.sent.contains_key(&arrival.number), "{arrival:?}");
-                told.arrived += !arrival.syn as u64;
+                reported.marks += (arrival.codepoint.name() == "CE") as u64;
+                assert!(arrival.syn || reported.sent.contains_key(&arrival.number), "{arrival:?}");
+                reported.arrived += !arrival.syn as u64;
             }
             Event::Acknowledged(ack) => {
-                told.acks += !ack.syn as u64;
-                assert!(ack.ack <= told.end && ack.edge >= ack.ack, "{ack:?} of {}", told.end);
-                told.acked = told.acked.max(ack.ack);
+                reported.acks += !ack.syn as u64;
+                assert!(ack.ack <= reported.end && ack.edge >= ack.ack, "{ack:?} of {}", reported.end);
+                reported.acked = reported.acked.max(ack.ack);
                 for (start, end) in ack.received() {
-                    assert!(ack.ack < *start && start < end && *end <= told.end, "{ack:?} of {}", told.end);
+                    assert!(
+                        ack.ack < *start && start < end && *end <= reported.end,
+                        "{ack:?} of {}",
+                        reported.end
+                    );
                 }
                 assert!(ack.length >= 52 && ack.blocks <= 3);
             }
             Event::Lost(loss) => {
                 let range = (loss.start, loss.start + loss.payload as u64);
-                assert_eq!(told.sent.get(&loss.number), Some(&range), "{loss:?}");
-                assert_eq!(told.lost.insert(loss.number, loss.trigger), None, "lost twice: {loss:?}");
+                assert_eq!(reported.sent.get(&loss.number), Some(&range), "{loss:?}");
+                assert_eq!(reported.lost.insert(loss.number, loss.trigger), None, "lost twice: {loss:?}");
             }
             Event::State(state) => {
-                told.states += 1;
+                reported.states += 1;
                 assert!(state.cwnd.unwrap() > 0 && state.phase.is_some(), "{state:?}");
             }
             Event::Quic(event) => panic!("no event of TCP: {event:?}"),
@@ -82,7 +86,7 @@ impl Log for Shared {
     }
 }
 
-impl Told {
+impl Reported {
     fn sent(&mut self, sent: &Sent) {
         if sent.syn {
             assert_eq!((sent.number, sent.payload, sent.length), (self.syns, 0, 60));
@@ -120,7 +124,7 @@ fn run(spec: &Spec, seed: u64) -> Run {
 
 /// The record of a logged run, what its log says, and how many losses and timeouts each flow counted.
 fn logged(spec: &Spec, seed: u64) -> (Run, Notes, Vec<(u64, u64)>) {
-    let flows = spec.flows.iter().map(|_| Told::default()).collect();
+    let flows = spec.flows.iter().map(|_| Reported::default()).collect();
     let shared = Shared(Arc::new(Mutex::new(Notes { flows, latest: Time::ZERO })));
     let mut simulation = Simulation::logged(spec, seed, Box::new(shared.clone())).unwrap();
     assert_eq!(simulation.advance(Time::NEVER), Ok(Status::Over));
@@ -131,50 +135,53 @@ fn logged(spec: &Spec, seed: u64) -> (Run, Notes, Vec<(u64, u64)>) {
 }
 
 /// Checks one scenario; returns what was told in all.
-fn check(document: &Value, number: u64, spec: &Spec) -> Told {
-    let mut all = Told::default();
+fn check(document: &Value, number: u64, spec: &Spec) -> Reported {
+    let mut all = Reported::default();
     let plain = run(spec, number);
     let (record, notes, lost) = logged(spec, number);
     assert!(plain.flows == record.flows && plain.links == record.links, "number {number}: {document}");
-    for ((told, record), (lost, timeouts)) in notes.flows.iter().zip(&record.flows).zip(lost) {
+    for ((reported, record), (lost, timeouts)) in notes.flows.iter().zip(&record.flows).zip(lost) {
         let totals = &record.totals;
         // A flow that has ended still repeats what is out, which its record does not count.
-        assert!(told.sent.len() as u64 >= totals.segments_sent, "number {number}: {document}");
-        assert!(told.again >= totals.retransmits, "number {number}: {document}");
+        assert!(reported.sent.len() as u64 >= totals.segments_sent, "number {number}: {document}");
+        assert!(reported.again >= totals.retransmits, "number {number}: {document}");
         if totals.end_ns == spec.duration_ns.as_nanos() {
-            assert_eq!(told.sent.len() as u64, totals.segments_sent, "number {number}: {document}");
-            assert_eq!(told.again, totals.retransmits, "number {number}: {document}");
+            assert_eq!(reported.sent.len() as u64, totals.segments_sent, "number {number}: {document}");
+            assert_eq!(reported.again, totals.retransmits, "number {number}: {document}");
         }
         // Marks that an undo took back may be given again; the transmission is told as lost once. A timeout takes a repeated
         // head of the queue for lost without counting it.
         let (least, most) = (if totals.undos == 0 { lost } else { 0 }, lost + timeouts);
-        let told_lost = told.lost.len() as u64;
-        assert!((least..=most).contains(&told_lost), "{told_lost} of {lost}, number {number}: {document}");
-        assert!(told.acked <= told.end);
-        all.again += told.again;
-        all.probes += told.probes;
-        all.dropped += told.dropped;
-        all.arrived += told.arrived;
-        all.acks += told.acks;
-        all.marks += told.marks;
-        all.states += told.states;
-        all.syns += told.syns;
-        all.lost.extend(told.lost.values().enumerate().map(|(place, trigger)| (place as u64, *trigger)));
+        let reported_lost = reported.lost.len() as u64;
+        assert!(
+            (least..=most).contains(&reported_lost),
+            "{reported_lost} of {lost}, number {number}: {document}"
+        );
+        assert!(reported.acked <= reported.end);
+        all.again += reported.again;
+        all.probes += reported.probes;
+        all.dropped += reported.dropped;
+        all.arrived += reported.arrived;
+        all.acks += reported.acks;
+        all.marks += reported.marks;
+        all.states += reported.states;
+        all.syns += reported.syns;
+        all.lost.extend(reported.lost.values().enumerate().map(|(place, trigger)| (place as u64, *trigger)));
     }
     all
 }
 
 #[test]
-fn a_log_changes_nothing_and_agrees_with_the_record() {
-    let mut all = Told::default();
+fn logging_preserves_and_matches_record() {
+    let mut all = Reported::default();
     for number in 0..SCENARIOS {
         let longer = random::scenario_with_a_longer_way_back(number);
         for document in [random::scenario(number), longer, random::scenario_of_transfers(number)] {
-            let told = check(&document, number, &spec(&document));
-            all.again += told.again;
-            all.probes += told.probes;
-            all.dropped += told.dropped;
-            all.acks += told.acks;
+            let reported = check(&document, number, &spec(&document));
+            all.again += reported.again;
+            all.probes += reported.probes;
+            all.dropped += reported.dropped;
+            all.acks += reported.acks;
         }
     }
     assert!(all.again > 10_000 && all.probes > 100 && all.dropped > 10_000 && all.acks > 100_000, "{all:?}");
@@ -188,12 +195,12 @@ fn marks_are_told() {
         "hosts": { "ecn": true },
         "flows": [{ "controller": "cubic" }, { "controller": "dctcp" }],
     });
-    let told = check(&document, 1, &spec(&document));
-    assert!(told.marks > 50 && told.states > 1_000, "{told:?}");
+    let reported = check(&document, 1, &spec(&document));
+    assert!(reported.marks > 50 && reported.states > 1_000, "{reported:?}");
 }
 
 #[test]
-fn a_drop_names_its_queue_and_a_probe_is_no_loss() {
+fn drop_names_queue_and_excludes_probes() {
     let document = json!({
         "duration": "2 s",
         "path": { "rate": "10 Mbit/s", "rtt": "40 ms", "buffer": "0.3 bdp" },

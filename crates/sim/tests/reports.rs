@@ -11,7 +11,7 @@ use serde_json::json;
 
 /// What a controller was told, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
+enum Reported {
     Sent { new: bool },
     MayAnswerProbe,
     Repaired(TailRepair),
@@ -22,34 +22,34 @@ enum Told {
 /// Reno, and a list of what it was told.
 struct Listening {
     reno: Any,
-    told: Arc<Mutex<Vec<Told>>>,
+    reported: Arc<Mutex<Vec<Reported>>>,
     check_app_limited: bool,
 }
 
 impl Listening {
-    fn note(&self, told: Told) {
-        self.told.lock().unwrap().push(told);
+    fn note(&self, reported: Reported) {
+        self.reported.lock().unwrap().push(reported);
     }
 }
 
 impl Controller for Listening {
     fn on_sent(&mut self, sent: &Sent) {
-        self.note(Told::Sent { new: !sent.retransmission });
+        self.note(Reported::Sent { new: !sent.retransmission });
         self.reno.on_sent(sent)
     }
     fn on_tail_repair(&mut self, repair: &TailRepair) {
-        self.note(Told::Repaired(*repair));
+        self.note(Reported::Repaired(*repair));
         self.reno.on_tail_repair(repair)
     }
     fn on_state(&mut self, change: &StateChange) {
-        self.note(Told::State { to: change.to, reduce: change.reduce });
+        self.note(Reported::State { to: change.to, reduce: change.reduce });
         self.reno.on_state(change)
     }
     fn on_ack(&mut self, ack: &Ack) {
         if ack.may_answer_probe {
-            self.note(Told::MayAnswerProbe);
+            self.note(Reported::MayAnswerProbe);
         }
-        self.note(Told::Acked { app_limited: ack.connection.app_limited });
+        self.note(Reported::Acked { app_limited: ack.connection.app_limited });
         self.reno.on_ack(ack)
     }
     fn on_transmit_start(&mut self, start: &TransmitStart) {
@@ -85,15 +85,15 @@ impl Controller for Listening {
 }
 
 /// Ten segments a second for two minutes, of which the path loses `loss`: a probe leaves before the next ten do.
-fn bursts(loss: &str) -> Vec<Told> {
-    told(json!({ "bursts": { "size": "14480 B", "every": "1 s" } }), loss, false)
+fn bursts(loss: &str) -> Vec<Reported> {
+    reported(json!({ "bursts": { "size": "14480 B", "every": "1 s" } }), loss, false)
         .into_iter()
-        .filter(|told| !matches!(told, Told::Acked { .. }))
+        .filter(|reported| !matches!(reported, Reported::Acked { .. }))
         .collect()
 }
 
 /// What a flow like this hears in two minutes.
-fn told(mut flow: serde_json::Value, loss: &str, check_app_limited: bool) -> Vec<Told> {
+fn reported(mut flow: serde_json::Value, loss: &str, check_app_limited: bool) -> Vec<Reported> {
     flow["controller"] = json!("own:reno");
     let document = json!({
         "name": "reports", "duration": "120 s",
@@ -102,35 +102,39 @@ fn told(mut flow: serde_json::Value, loss: &str, check_app_limited: bool) -> Vec
     });
     let mut simulation =
         Simulation::new(&resolve(&document.to_string(), Format::Json, None).unwrap(), 1).unwrap();
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let list = Arc::clone(&told);
+    let reported = Arc::new(Mutex::new(Vec::new()));
+    let list = Arc::clone(&reported);
     let reno = Params::by_name("reno").unwrap();
     let make = move |config: &Config, connection: &Connection| -> Box<dyn Controller + Send> {
-        Box::new(Listening { reno: Any::new(&reno, config, connection), told: list, check_app_limited })
+        Box::new(Listening { reno: Any::new(&reno, config, connection), reported: list, check_app_limited })
     };
     simulation.controller_from(0, false, Box::new(make)).unwrap();
     simulation.advance(Time::NEVER).unwrap();
     drop(simulation);
-    Arc::into_inner(told).unwrap().into_inner().unwrap()
+    Arc::into_inner(reported).unwrap().into_inner().unwrap()
 }
 
 #[test]
-fn a_repaired_tail_is_reported_between_the_doubt_and_the_reduction() {
-    let told = bursts("5 %");
-    let repairs: Vec<usize> = (0..told.len()).filter(|&at| matches!(told[at], Told::Repaired(_))).collect();
+fn tail_repair_precedes_window_reduction() {
+    let reported = bursts("5 %");
+    let repairs: Vec<usize> =
+        (0..reported.len()).filter(|&at| matches!(reported[at], Reported::Repaired(_))).collect();
     // One burst of twenty loses its last segment, some of them others, too, and 120 leave.
     assert!((2..10).contains(&repairs.len()), "{} repairs", repairs.len());
     let mut app_limited = 0;
     for at in repairs {
-        let Told::Repaired(repair) = told[at] else { unreachable!() };
+        let Reported::Repaired(repair) = reported[at] else { unreachable!() };
         assert_eq!(repair.units, 1);
         app_limited += repair.app_limited as u32;
-        assert_eq!(told[at + 1], Told::State { to: CaState::Cwr, reduce: true });
+        assert_eq!(reported[at + 1], Reported::State { to: CaState::Cwr, reduce: true });
         // First an ACK leaves open whether the segment or its probe arrived; the ACK of data sent since decides.
-        let doubt = told[..at].iter().rposition(|told| *told == Told::MayAnswerProbe).expect("a doubt");
-        let between = &told[doubt + 1..at];
+        let doubt = reported[..at]
+            .iter()
+            .rposition(|reported| *reported == Reported::MayAnswerProbe)
+            .expect("a doubt");
+        let between = &reported[doubt + 1..at];
         assert!(
-            !between.is_empty() && between.iter().all(|told| *told == Told::Sent { new: true }),
+            !between.is_empty() && between.iter().all(|reported| *reported == Reported::Sent { new: true }),
             "{between:?}"
         );
     }
@@ -139,19 +143,21 @@ fn a_repaired_tail_is_reported_between_the_doubt_and_the_reduction() {
 
 #[test]
 fn without_loss_nothing_is_repaired() {
-    let told = bursts("0 %");
-    assert!(told.iter().all(|told| matches!(told, Told::Sent { new: true })), "{told:?}");
+    let reported = bursts("0 %");
+    assert!(reported.iter().all(|reported| matches!(reported, Reported::Sent { new: true })), "{reported:?}");
 }
 
 /// A write always finds data waiting here, so that Linux's check never finds the application to be the limit. The draft's does, once
 /// the last byte has left.
 #[test]
-fn the_end_of_the_data_limits_the_rate_only_if_acks_and_timers_check() {
+fn data_end_limits_rate_if_checked() {
     for (check_app_limited, expected) in [(false, false), (true, true)] {
-        let told = told(json!({ "size": "10 MB" }), "0 %", check_app_limited);
-        let acked: Vec<bool> = told
+        let reported = reported(json!({ "size": "10 MB" }), "0 %", check_app_limited);
+        let acked: Vec<bool> = reported
             .iter()
-            .filter_map(|told| if let Told::Acked { app_limited } = told { Some(*app_limited) } else { None })
+            .filter_map(|reported| {
+                if let Reported::Acked { app_limited } = reported { Some(*app_limited) } else { None }
+            })
             .collect();
         let limited = acked.iter().filter(|limited| **limited).count();
         assert!(limited * 10 < acked.len(), "{limited} of {}", acked.len());

@@ -26,7 +26,7 @@ fn goodput(run: &Run, flow: usize) -> f64 {
 }
 
 #[test]
-fn a_capped_window_sends_exactly_a_window_a_round_trip() {
+fn capped_window_sends_window_per_rtt() {
     // 100 segments of 1448 bytes each 40 ms: 28.96 Mbit/s. The harness is right before a controller is blamed.
     let mut document =
         alone("reno", json!({ "rate": "1 Gbit/s", "rtt": "40 ms", "buffer": "1 bdp" }), "20 s");
@@ -43,7 +43,7 @@ fn a_capped_window_sends_exactly_a_window_a_round_trip() {
 }
 
 #[test]
-fn queues_sampled_alone_are_those_sampled_beside_flows() {
+fn queue_samples_match_without_flow_samples() {
     let path = json!({ "rate": "10 Mbit/s", "rtt": "20 ms", "buffer": "2 bdp" });
     let mut document = alone("cubic", path, "2 s");
     let both = run(&document, 1);
@@ -55,7 +55,7 @@ fn queues_sampled_alone_are_those_sampled_beside_flows() {
 }
 
 #[test]
-fn a_fixed_window_shows_the_knee_at_one_bandwidth_delay_product() {
+fn fixed_window_knee_is_at_bdp() {
     // 100 Mbit/s and 40 ms hold 333 packets of 1500 bytes; the queue holds half as many again. Up to the knee the rate grows
     // with the window and the RTT stays; behind it the RTT grows and the rate stays; beyond 833 packets there is loss.
     let measured = |cwnd: u32| {
@@ -75,7 +75,7 @@ fn a_fixed_window_shows_the_knee_at_one_bandwidth_delay_product() {
 }
 
 #[test]
-fn a_fixed_window_sends_again_what_was_lost_and_stays() {
+fn fixed_window_retransmits_and_stays_fixed() {
     let path = json!({ "rate": "100 Mbit/s", "rtt": "40 ms", "buffer": "1.5 bdp", "loss": "1 %" });
     let run = run(&alone("fixed:cwnd=800", path, "10 s"), 1);
     assert!(run.flows[0].series.cwnd.iter().all(|&seen| seen == 800));
@@ -84,7 +84,7 @@ fn a_fixed_window_sends_again_what_was_lost_and_stays() {
 }
 
 #[test]
-fn a_fixed_rate_is_the_rate_that_arrives_and_builds_no_queue() {
+fn fixed_rate_arrives_without_queue() {
     // The harness is right before a controller is blamed. 90 % of the link's payload rate.
     let path = json!({ "rate": "100 Mbit/s", "rtt": "40 ms", "buffer": "1 bdp" });
     let run = run(&alone("fixed:rate=86.88", path, "20 s"), 1);
@@ -97,7 +97,7 @@ fn a_fixed_rate_is_the_rate_that_arrives_and_builds_no_queue() {
 }
 
 #[test]
-fn the_receive_window_caps_a_long_path() {
+fn receive_window_caps_long_path() {
     // 8 MB of receive memory hold 5 MB of payload here: 40 Mbit a round trip of 200 ms.
     let mut document =
         alone("cubic", json!({ "rate": "1 Gbit/s", "rtt": "200 ms", "buffer": "2 bdp" }), "30 s");
@@ -110,7 +110,7 @@ fn the_receive_window_caps_a_long_path() {
 
 /// What iperf3 calls the end of a transfer is the write of its last byte. What the send buffer holds is then still to be sent.
 #[test]
-fn the_last_byte_is_written_before_the_last_buffer_is_sent() {
+fn last_write_precedes_last_send() {
     let mut document = alone("cubic", json!({ "rate": "10 Mbit/s", "rtt": "40 ms" }), "20 s");
     document["hosts"] = json!({ "tcp_wmem": ["4096", "16384", "300 KB"] });
     document["flows"][0]["size"] = json!("4 MB");
@@ -147,7 +147,7 @@ fn one_after_the_other(controller: &str, metrics: Value) -> Run {
 /// `ss -tmin` showed as much in a socket of Linux 6.18 on this path: 46336 bytes in the buffer before the first ACK, 31856 after
 /// ten more segments had been acknowledged.
 #[test]
-fn the_buffer_of_a_linux_host_grows_with_the_window() {
+fn linux_send_buffer_grows_with_window() {
     let mut document =
         alone("cubic", json!({ "rate": "100 Mbit/s", "rtt": "200 ms", "buffer": "1 bdp" }), "20 s");
     document["hosts"] = json!({ "model": "linux", "tcp_memory": "linux" });
@@ -164,7 +164,7 @@ fn the_buffer_of_a_linux_host_grows_with_the_window() {
 /// What `ss` showed, too: with a limit of 4194304, up to 4874720 bytes of payload were in flight. A piece of which a part has left is
 /// filled up without a look at the limit.
 #[test]
-fn more_than_the_limit_is_in_flight_while_the_window_has_room() {
+fn linux_flight_may_exceed_buffer_limit() {
     let mut document =
         alone("cubic", json!({ "rate": "100 Mbit/s", "rtt": "200 ms", "buffer": "2 bdp" }), "20 s");
     let most = |document: &Value| {
@@ -178,7 +178,7 @@ fn more_than_the_limit_is_in_flight_while_the_window_has_room() {
 }
 
 #[test]
-fn a_connection_begins_with_the_threshold_that_the_one_before_has_left() {
+fn connection_starts_with_saved_ssthresh() {
     let kept = one_after_the_other("cubic", json!({ "save_ssthresh": true }));
     let left = kept.flows[0].totals.metrics.expect("it has ended");
     assert!(left.ssthresh > 30 && left.cwnd > 0 && left.rtt_ns > 40_000_000, "{left:?}");
@@ -222,7 +222,7 @@ fn a_connection_begins_with_the_threshold_that_the_one_before_has_left() {
 }
 
 #[test]
-fn a_connection_that_is_stopped_while_it_is_idle_leaves_its_metrics_at_once() {
+fn stopped_idle_connection_saves_metrics_immediately() {
     let mut document =
         alone("cubic", json!({ "rate": "20 Mbit/s", "rtt": "40 ms", "buffer": "50 KB" }), "30 s");
     document["hosts"] = json!({ "metrics": { "save_ssthresh": true } });
@@ -257,7 +257,7 @@ fn a_locked_window_caps_every_connection() {
 /// The writer of a full send buffer comes back when a third of it is free, so that what is in flight swings between two
 /// thirds of it and all.
 #[test]
-fn the_send_buffer_caps_a_long_path() {
+fn send_buffer_caps_long_path() {
     for controller in ["cubic", "bbr1"] {
         let mut document =
             alone(controller, json!({ "rate": "1 Gbit/s", "rtt": "200 ms", "buffer": "2 bdp" }), "20 s");
@@ -274,7 +274,7 @@ fn the_send_buffer_caps_a_long_path() {
 }
 
 #[test]
-fn a_finite_flow_delivers_every_byte_and_ends() {
+fn finite_flow_delivers_all_and_ends() {
     for (size, path) in [
         (1, json!({ "rate": "10 Mbit/s", "rtt": "20 ms" })),
         (1448, json!({ "rate": "10 Mbit/s", "rtt": "20 ms" })),
@@ -302,7 +302,7 @@ fn pausing(controller: &str, bursts: serde_json::Value) -> fullpipe_record::Run 
 }
 
 #[test]
-fn a_flow_that_pauses_delivers_each_burst_and_nothing_more() {
+fn bursty_flow_delivers_exactly_its_bursts() {
     for controller in ["reno", "cubic", "bbr1", "bbr3", "vegas", "copa", "newreno", "cubic9438"] {
         let run = pausing(controller, json!({ "size": "100 KB", "every": "1 s" }));
         // Ten writes of 70 whole segments: at 0 s (once connected), 1 s, ... 9 s.
@@ -326,7 +326,7 @@ fn asking(controller: &str, key: &str, application: serde_json::Value) -> fullpi
 }
 
 #[test]
-fn a_request_and_its_answer_take_a_round_trip() {
+fn request_and_answer_take_one_rtt() {
     for pause in [0, 110] {
         let flow = asking("reno", "requests", json!({ "size": "1 B", "pause": format!("{pause} ms") }));
         let millis: Vec<u64> = flow.transfers_ns.iter().map(|nanos| nanos / 1_000_000).collect();
@@ -340,7 +340,7 @@ fn a_request_and_its_answer_take_a_round_trip() {
 
 /// The last segment of an answer is acknowledged when it is read; the 40 ms of the delayed-ACK timer never show.
 #[test]
-fn the_end_of_an_answer_is_not_acknowledged_late() {
+fn answer_end_is_acked_without_delay() {
     // Three segments, the last short or full.
     for size in ["4 KB", "4344 B"] {
         for pause in ["100 ms", "0 s"] {
@@ -376,7 +376,7 @@ fn a_lost_request_is_repeated() {
 }
 
 #[test]
-fn a_script_delivers_every_byte_and_is_over() {
+fn script_delivers_all_and_ends() {
     for controller in ["reno", "cubic", "bbr1", "bbr3", "vegas", "copa", "newreno", "cubic9438"] {
         let script = json!([
             { "size": "1 B" }, { "size": "100001 B", "pause": "300 ms" }, { "size": "1448 B" }, { "size": "1449 B" },
@@ -396,7 +396,7 @@ fn a_script_delivers_every_byte_and_is_over() {
 
 /// A receive window of 60 KB, moved by 10 000 short segments in a row: their missing bytes must not close it.
 #[test]
-fn short_segments_do_not_use_up_the_receive_window() {
+fn short_segments_keep_receive_window_open() {
     let mut document = alone("reno", json!({ "rate": "100 Mbit/s", "rtt": "1 ms" }), "20 s");
     document["hosts"] = json!({ "tcp_rmem": ["4096", "60000", "60000"] });
     document["flows"][0]["requests"] = json!({ "size": "1 B" });
@@ -405,7 +405,7 @@ fn short_segments_do_not_use_up_the_receive_window() {
 }
 
 #[test]
-fn a_video_is_fetched_ahead_and_then_as_it_plays() {
+fn video_prefetches_then_follows_playback() {
     let video =
         |rate: &str| asking("cubic", "video", json!({ "rate": rate, "chunk": "500 ms", "buffer": "3 s" }));
     let flow = video("4 Mbit/s");
@@ -423,7 +423,7 @@ fn a_video_is_fetched_ahead_and_then_as_it_plays() {
 
 /// What fits the buffer goes into it at once, whatever was sent before.
 #[test]
-fn a_buffer_that_holds_a_burst_is_as_good_as_a_larger_one() {
+fn burst_sized_buffer_matches_larger_one() {
     let with_buffer = |wmem: &str| {
         let mut document = alone("bbr1", json!({ "rate": "100 Mbit/s", "rtt": "20 ms" }), "3 s");
         document["flows"][0]["bursts"] = json!({ "size": "130 KB", "every": "100 ms" });
@@ -435,7 +435,7 @@ fn a_buffer_that_holds_a_burst_is_as_good_as_a_larger_one() {
 }
 
 #[test]
-fn bursts_faster_than_the_link_fill_it() {
+fn bursts_above_link_rate_fill_link() {
     for controller in ["reno", "cubic", "bbr1"] {
         let run = pausing(controller, json!({ "size": "1 MB", "every": "100 ms" }));
         let rate = goodput(&run, 0);
@@ -460,7 +460,7 @@ fn a_window_restarts_after_idleness() {
 
 /// A sender that always waits for its application must not take its own low rate for the path's.
 #[test]
-fn bbr_keeps_its_bandwidth_through_application_limited_phases() {
+fn bbr_bandwidth_survives_application_limited_phases() {
     let run = pausing("bbr1", json!({ "size": "250 KB", "every": "500 ms" }));
     let series = &run.flows[0].series;
     let believed = *series.bandwidth_bps.last().expect("samples") as f64;
@@ -469,7 +469,7 @@ fn bbr_keeps_its_bandwidth_through_application_limited_phases() {
 }
 
 #[test]
-fn the_same_seed_repeats_and_another_does_not() {
+fn equal_seeds_repeat_others_differ() {
     for controller in ["reno", "cubic", "bbr1"] {
         let document = alone(
             controller,
@@ -482,7 +482,7 @@ fn the_same_seed_repeats_and_another_does_not() {
 }
 
 #[test]
-fn seeds_differ_even_where_nothing_is_random() {
+fn seeds_differ_without_random_elements() {
     for controller in ["reno", "cubic", "bbr1"] {
         let document =
             alone(controller, json!({ "rate": "20 Mbit/s", "rtt": "30 ms", "buffer": "1 bdp" }), "5 s");
@@ -491,7 +491,7 @@ fn seeds_differ_even_where_nothing_is_random() {
 }
 
 #[test]
-fn a_flow_that_stops_while_it_connects_sends_nothing() {
+fn flow_stopped_while_connecting_sends_nothing() {
     let mut document = alone("cubic", json!({ "rate": "10 Mbit/s", "rtt": "200 ms" }), "10 s");
     document["flows"] = json!([
         { "controller": "cubic", "stop": "100 ms", "start_jitter": "0 s" },
@@ -507,7 +507,7 @@ fn a_flow_that_stops_while_it_connects_sends_nothing() {
 }
 
 #[test]
-fn the_hour_of_the_day_does_not_matter() {
+fn timer_wraparound_changes_no_result() {
     // Microseconds in 32 bits wrap after 71.6 minutes, and half of that is where signed differences turn.
     let path = json!({ "rate": "10 Mbit/s", "rtt": "40 ms", "loss": "2 %", "jitter": "3 ms", "jitter_reorders": true });
     for controller in ["reno", "cubic", "bbr1", "bbr3", "vegas", "copa", "newreno", "cubic9438"] {
@@ -530,7 +530,7 @@ fn the_hour_of_the_day_does_not_matter() {
 }
 
 #[test]
-fn a_window_limited_flow_keeps_its_window() {
+fn window_limited_flow_keeps_cwnd() {
     let mut document = alone("reno", json!({ "rate": "100 Mbit/s", "rtt": "50 ms" }), "20 s");
     document["hosts"] = json!({ "tcp_rmem": ["4096", "131072", "400 KB"] });
     let run = run(&document, 1);
@@ -548,7 +548,7 @@ fn a_cancelled_run_gives_no_record() {
 }
 
 #[test]
-fn reordering_alone_does_not_stop_a_flow() {
+fn pure_reordering_keeps_link_busy() {
     // Everything arrives, a little out of order: spurious retransmissions are undone and the link stays busy.
     let path = json!({ "rate": "20 Mbit/s", "rtt": "40 ms", "jitter": "2 ms", "jitter_reorders": true, "buffer": "2 bdp" });
     for controller in ["reno", "cubic", "bbr1"] {
@@ -575,7 +575,7 @@ fn a_rate_change_is_followed() {
 }
 
 #[test]
-fn bbr_keeps_the_link_where_random_loss_stops_cubic() {
+fn bbr_survives_random_loss_unlike_cubic() {
     // The claim of the BBR paper's figure 8, in shape: 1 % loss, 100 ms.
     let path = json!({ "rate": "100 Mbit/s", "rtt": "100 ms", "buffer": "10 MB", "loss": "1 %" });
     let bbr = goodput(&run(&alone("bbr1", path.clone(), "20 s"), 1), 0);
@@ -585,7 +585,7 @@ fn bbr_keeps_the_link_where_random_loss_stops_cubic() {
 
 /// A row a scenario, controller and seed; exact, so that any change of behaviour shows in review.
 #[test]
-fn vegas_keeps_two_to_four_segments_in_the_queue() {
+fn vegas_queues_two_to_four_segments() {
     // 1.2 ms each at 10 Mbit/s; a burst of two and the rounding of a segment's share come on top.
     let run =
         run(&alone("vegas", json!({ "rate": "10 Mbit/s", "rtt": "40 ms", "buffer": "2 bdp" }), "30 s"), 1);
@@ -597,7 +597,7 @@ fn vegas_keeps_two_to_four_segments_in_the_queue() {
 /// `queue16`, delayed and stretched ACKs: with one bandwidth-delay product in flight the sender runs dry while ACKs gather
 /// for up to a round trip; with two it does not. That was before BBR measured the aggregation and added it to its window.
 #[test]
-fn bbr_needs_two_windows_where_acks_gather_for_a_round_trip() {
+fn bbr_needs_two_bdp_under_aggregation() {
     let share = |controller: &str| {
         let path = json!({
             "rate": "20 Mbit/s", "rtt": "40 ms", "buffer": "2 bdp",
@@ -613,7 +613,7 @@ fn bbr_needs_two_windows_where_acks_gather_for_a_round_trip() {
 
 /// `queue16`, mobile cellular adaptive bandwidth: as scenarios/queue16-cellular.toml.
 #[test]
-fn only_a_probe_that_builds_a_queue_earns_a_cellular_sender_more() {
+fn only_queueing_probe_gains_cellular_rate() {
     let path = json!({
         "rate": "1 Gbit/s", "rtt": "60 ms",
         "before": [{

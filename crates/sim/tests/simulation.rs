@@ -113,7 +113,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn however_it_is_advanced_the_record_is_that_of_one_run((seed, document) in scenario(), cuts in cuts()) {
+    fn stepwise_advance_matches_single_run((seed, document) in scenario(), cuts in cuts()) {
         let spec = spec(&document);
         let expected = text(&whole(&spec, seed));
         for mut simulation in [Simulation::new(&spec, seed).unwrap(), Simulation::fixed(&spec, seed).unwrap()] {
@@ -133,7 +133,7 @@ proptest! {
 
     /// Conservation is checked by `finish`.
     #[test]
-    fn a_change_is_as_if_the_scenario_had_had_it(
+    fn live_change_matches_scenario_change(
         (seed, document) in scenario(),
         cuts in cuts(),
         changes in prop::collection::vec(change(), 12),
@@ -166,7 +166,7 @@ proptest! {
 }
 
 #[test]
-fn a_rate_changed_on_the_way_is_the_schedule_of_the_scenario() {
+fn live_rate_change_matches_schedule() {
     let mut scheduled = small();
     scheduled["path"]["changes"] =
         json!([{ "at": "1 s", "rate": "5 Mbit/s" }, { "at": "2 s", "rate": "20 Mbit/s" }]);
@@ -182,7 +182,7 @@ fn a_rate_changed_on_the_way_is_the_schedule_of_the_scenario() {
 }
 
 #[test]
-fn a_delay_a_loss_and_a_buffer_changed_on_the_way_show() {
+fn live_delay_loss_buffer_changes_apply() {
     let mut simulation = Simulation::new(&spec(&small()), 1).unwrap();
     simulation.advance(millis(1500)).unwrap();
     let srtt_ms = |simulation: &Simulation| simulation.flow(0).sample().unwrap().srtt_ns.unwrap() / 1_000_000;
@@ -205,7 +205,7 @@ fn a_delay_a_loss_and_a_buffer_changed_on_the_way_show() {
 }
 
 #[test]
-fn what_cannot_change_says_so_and_nothing_changes() {
+fn unsupported_change_errors_and_changes_nothing() {
     let mut document = small();
     document["path"] = json!({ "rate": "10 Mbit/s", "rtt": "0 s", "burst": "20 KB", "buffer": "100 KB" });
     let spec = spec(&document);
@@ -236,7 +236,7 @@ fn what_cannot_change_says_so_and_nothing_changes() {
 }
 
 #[test]
-fn a_run_finished_early_is_the_record_until_then() {
+fn early_finish_returns_partial_record() {
     let mut simulation = Simulation::new(&spec(&small()), 1).unwrap();
     simulation.advance(millis(1000)).unwrap();
     let delivered = simulation.flow(0).delivered_bytes();
@@ -249,7 +249,7 @@ fn a_run_finished_early_is_the_record_until_then() {
 }
 
 #[test]
-fn a_cancelled_run_goes_on_where_it_was() {
+fn cancelled_run_resumes() {
     let mut simulation = Simulation::new(&spec(&small()), 1).unwrap();
     let cancel = AtomicBool::new(true);
     while simulation.advance_unless(Time::NEVER, &cancel) == Err(SimError::Cancelled) {
@@ -259,7 +259,7 @@ fn a_cancelled_run_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_controller_in_a_box_runs_as_the_same_one_built_in() {
+fn boxed_controller_matches_builtin() {
     // ACKs that report nothing take a shorter way to a built-in one: alone, between losses, and with an application that pauses.
     let flows = [
         ("0 %", json!({})),
@@ -297,7 +297,7 @@ fn a_controller_in_a_box_runs_as_the_same_one_built_in() {
 }
 
 #[test]
-fn a_controller_has_its_place_and_its_time() {
+fn misplaced_or_late_controller_is_refused() {
     let any = || {
         let config = fullpipe_cc::Config {
             mss: 1448,

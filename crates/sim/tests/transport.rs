@@ -18,7 +18,7 @@ fn scenario(path: &Value, flow: &Value) -> Value {
 
 // draft 4.2: steps.rtt
 #[test]
-fn an_rtt_is_the_time_from_departure_to_acknowledgement() {
+fn rtt_spans_departure_to_ack() {
     let path = json!({ "rate": "100 Mbit/s", "rtt": "40 ms", "buffer": "1 bdp" });
     let run = run(&scenario(&path, &json!({ "controller": "fixed:cwnd=2" })));
     let series = &run.flows[0].series;
@@ -29,7 +29,7 @@ fn an_rtt_is_the_time_from_departure_to_acknowledgement() {
 
 // draft 4.2#c2a447: a retransmission's ACK may be for the first transmission, and never shows less than the path's delay
 #[test]
-fn retransmissions_never_make_the_minimum_rtt_too_small() {
+fn retransmissions_never_lower_min_rtt() {
     let path = json!({
         "rate": "20 Mbit/s", "rtt": "40 ms", "buffer": "1 bdp", "loss": "3 %", "jitter": "30 ms",
         "jitter_reorders": true,
@@ -42,7 +42,7 @@ fn retransmissions_never_make_the_minimum_rtt_too_small() {
 
 // draft 4.1.2.4: CheckIfApplicationLimited
 #[test]
-fn a_flow_that_writes_less_than_its_window_does_not_find_the_pipe_full() {
+fn application_limited_flow_stays_in_startup() {
     let path = json!({ "rate": "50 Mbit/s", "rtt": "40 ms", "buffer": "1 bdp" });
     let pauses: Vec<Value> = (0..60).map(|_| json!({ "size": "20 KB", "pause": "50 ms" })).collect();
     let last_phase = |flow: &Value| {
@@ -58,7 +58,7 @@ fn a_flow_that_writes_less_than_its_window_does_not_find_the_pipe_full() {
 
 // draft 5.6.2: steps.{next_send_time, send_time, pacing_delay, next_send_time.2}
 #[test]
-fn packets_leave_at_the_pacing_rate_and_no_two_at_once() {
+fn packets_are_paced_one_by_one() {
     let path = json!({ "rate": "100 Mbit/s", "rtt": "40 ms", "buffer": "1 bdp" });
     let run = run(&scenario(&path, &json!({ "controller": "fixed:rate=20" })));
     let series = &run.flows[0].series;

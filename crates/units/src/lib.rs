@@ -322,7 +322,7 @@ mod tests {
     use std::string::ToString;
 
     #[test]
-    fn a_full_packet_takes_120_us_at_100_mbit() {
+    fn packet_takes_120_us_at_100mbit() {
         let rate = Rate::from_bits_per_sec(100_000_000);
         assert_eq!(rate.time_for(Bytes::new(1500)), Duration::from_micros(120));
         assert_eq!(rate.bytes_in(Duration::from_micros(120)), Bytes::new(1500));

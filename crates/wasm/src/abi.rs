@@ -81,8 +81,8 @@ pub extern "C" fn fullpipe_forget() {
 // SAFETY: no other function has this name.
 #[unsafe(no_mangle)]
 pub extern "C" fn fullpipe_panic() -> *const Parts {
-    let said = PANIC.try_lock().map(|said| said.clone()).unwrap_or_default();
-    let answer = Answer { json: said, ..Answer::default() };
+    let message = PANIC.try_lock().map(|message| message.clone()).unwrap_or_default();
+    let answer = Answer { json: message, ..Answer::default() };
     // Once only: the module is of no use afterwards.
     let answer: &'static Answer = Box::leak(Box::new(answer));
     Box::leak(Box::new(Parts::of(answer)))
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_crosses_and_its_answer_comes_back() {
+    fn request_and_answer_cross_abi() {
         let document = r#"{"text": "[path]\nrate=\"1 Mbit/s\"\nrtt=\"90 ms\"\n[[flows]]\ncontroller=\"reno\"", "format": "toml"}"#;
         let (json, columns) = ask(&format!(r#"{{"method": "run", "document": {document}, "seed": 1}}"#));
         assert!(json.starts_with(r#"{"ok":{"summary":""#), "{json}");

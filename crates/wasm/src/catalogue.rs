@@ -91,7 +91,7 @@ mod tests {
     use crate::limits;
 
     #[test]
-    fn every_scenario_that_needs_no_file_and_no_program_is_there() {
+    fn catalogue_lists_every_resolvable_scenario() {
         let listed: Vec<&str> = Catalogue::new().scenarios.iter().map(|scenario| scenario.name).collect();
         assert!(listed.len() > 10 && listed.len() < SCENARIOS.len());
         for (name, text) in SCENARIOS {

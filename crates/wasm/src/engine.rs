@@ -96,7 +96,7 @@ impl Engine {
                 Ok(answer.ok(&step))
             }
             Request::Change { run, change } => {
-                self.runs.get(run)?.simulation.change_said(&change)?;
+                self.runs.get(run)?.simulation.change_text(&change)?;
                 Ok(answer.ok(&()))
             }
             Request::Finish { run } => {

@@ -153,7 +153,7 @@ mod tests {
     const PATH: &str = "[path]\nrate = \"100 Mbit/s\"\nrtt = \"40 ms\"\n";
 
     #[test]
-    fn a_document_that_is_too_large_is_not_resolved() {
+    fn oversized_document_is_refused() {
         assert_eq!(
             refused(&"#".repeat(MAX_TEXT + 1)),
             "document: 1000001 bytes; expected at most 1000000 in a browser; make it shorter"
@@ -169,13 +169,13 @@ mod tests {
     }
 
     #[test]
-    fn an_unreadable_count_is_the_mistake_of_the_scenario() {
+    fn unreadable_count_is_scenario_error() {
         let text = format!("{PATH}[[flows]]\ncontroller = \"reno\"\ncount = \"many\"");
         assert!(refused(&text).starts_with("flows[0].count: \"many\""), "{}", refused(&text));
     }
 
     #[test]
-    fn a_file_is_refused_wherever_it_is_named() {
+    fn file_reference_is_refused_anywhere() {
         for named in [
             "[path]\ndeliveries = \"/etc/passwd\"\nrtt = \"40 ms\"\n",
             "[path]\nrate = \"1 Mbit/s\"\nrtt = \"40 ms\"\nreverse = { deliveries = \"/etc/passwd\" }\n",
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_is_too_long_is_refused() {
+    fn oversized_record_is_refused() {
         let rows = |duration: &str, flows: u32| {
             let text = format!(
                 "duration = \"{duration}\"\nrecord.interval = \"10 ms\"\n{PATH}[[flows]]\ncontroller = \"reno\"\n\

@@ -27,8 +27,8 @@ pub(crate) struct LiveRuns {
 pub(crate) struct Live {
     pub(crate) simulation: Simulation,
     /// How many samples of each flow, and of each queue, the page has.
-    told_flows: Vec<usize>,
-    told_queues: Vec<usize>,
+    reported_flows: Vec<usize>,
+    reported_queues: Vec<usize>,
 }
 
 /// The number of a new one.
@@ -105,10 +105,10 @@ impl LiveRuns {
         if self.runs.len() >= MOST {
             return Err(Refusal::Failure(format!("{MOST} live runs are open already; close one")));
         }
-        let told_flows = vec![0; simulation.flows()];
-        let told_queues = vec![0; simulation.link_series().count()];
+        let reported_flows = vec![0; simulation.flows()];
+        let reported_queues = vec![0; simulation.link_series().count()];
         self.opened += 1;
-        self.runs.insert(self.opened, Live { simulation, told_flows, told_queues });
+        self.runs.insert(self.opened, Live { simulation, reported_flows, reported_queues });
         Ok(self.opened)
     }
 
@@ -129,15 +129,16 @@ impl Live {
     /// Advances it, and tells what is new.
     pub(crate) fn advance(&mut self, answer: &mut Answer, until: Time) -> Result<Step, Refusal> {
         let status = limits::advance(&mut self.simulation, until)?;
-        let Live { simulation, told_flows, told_queues } = self;
-        let flow_series = told_flows.iter_mut().enumerate().map(|(index, told)| {
+        let Live { simulation, reported_flows, reported_queues } = self;
+        let flow_series = reported_flows.iter_mut().enumerate().map(|(index, reported)| {
             let series = simulation.flow_series(index);
-            columns::of_flow(answer, series, std::mem::replace(told, series.len()))
+            columns::of_flow(answer, series, std::mem::replace(reported, series.len()))
         });
         let flow_series = flow_series.collect();
-        let queue_series = simulation.link_series().zip(told_queues);
-        let queue_series = queue_series
-            .map(|(series, told)| columns::of_queue(answer, series, std::mem::replace(told, series.len())));
+        let queue_series = simulation.link_series().zip(reported_queues);
+        let queue_series = queue_series.map(|(series, reported)| {
+            columns::of_queue(answer, series, std::mem::replace(reported, series.len()))
+        });
         Ok(Step {
             now_s: simulation.now().as_secs_f64(),
             end_s: simulation.end().as_secs_f64(),

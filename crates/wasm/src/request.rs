@@ -1,7 +1,7 @@
 //! What the page asks. Field for field as in `lab/src/engine/protocol.ts`.
 
 use fullpipe_scenario::Format;
-use fullpipe_sim::SaidChange;
+use fullpipe_sim::TextChange;
 use serde::Deserialize;
 
 /// A request.
@@ -38,7 +38,7 @@ pub enum Request {
         /// Which.
         run: u32,
         /// How.
-        change: SaidChange,
+        change: TextChange,
     },
     /// Ends a live run, and gives its record.
     Finish {

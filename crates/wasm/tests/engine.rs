@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use fullpipe_export::qlog::Qlog;
 use fullpipe_export::{Event, Files, Log};
 use fullpipe_scenario::{Format, Resolved, Spec};
-use fullpipe_sim::{SaidChange, Simulation};
+use fullpipe_sim::{Simulation, TextChange};
 use fullpipe_units::Time;
 use fullpipe_wasm::answer::Answer;
 use fullpipe_wasm::engine::Engine;
@@ -47,16 +47,20 @@ fn spec(text: &str, alternative: usize) -> Spec {
 /// The answer and its value.
 fn ask(engine: &mut Engine, request: &Value) -> (Answer, Value) {
     let answer = engine.answer(request.to_string().as_bytes());
-    let mut said: Value = serde_json::from_str(&answer.json).unwrap();
-    let value = said.get_mut("ok").unwrap_or_else(|| panic!("{request}: {}", answer.json)).take();
+    let mut wording: Value = serde_json::from_str(&answer.json).unwrap();
+    let value = wording.get_mut("ok").unwrap_or_else(|| panic!("{request}: {}", answer.json)).take();
     (answer, value)
 }
 
 fn refused(engine: &mut Engine, request: &Value) -> Value {
     let answer = engine.answer(request.to_string().as_bytes());
     assert!(answer.columns.is_empty() && answer.text.is_empty());
-    let said: Value = serde_json::from_str(&answer.json).unwrap();
-    said.get("mistake").or(said.get("failure")).unwrap_or_else(|| panic!("{request}: {said}")).clone()
+    let wording: Value = serde_json::from_str(&answer.json).unwrap();
+    wording
+        .get("mistake")
+        .or(wording.get("failure"))
+        .unwrap_or_else(|| panic!("{request}: {wording}"))
+        .clone()
 }
 
 /// A column of a table.
@@ -108,7 +112,7 @@ fn a_run_is_the_simulators() {
 }
 
 #[test]
-fn a_document_is_shown_with_what_is_known_of_its_path() {
+fn document_resolves_with_path_facts() {
     let request = json!({"method": "resolve", "document": document(TEXT)});
     let (_, resolved) = ask(&mut Engine::default(), &request);
     assert_eq!(resolved["document"]["path"]["rate"], "20 Mbit/s");
@@ -139,19 +143,19 @@ fn a_document_is_shown_with_what_is_known_of_its_path() {
 }
 
 #[test]
-fn a_live_run_in_steps_with_a_change_is_the_simulators() {
+fn live_run_with_change_matches_simulator() {
     let mut engine = Engine::default();
     let (_, opened) = ask(&mut engine, &json!({"method": "open", "document": document(ONE), "seed": 3}));
     let run = &opened["run"];
     let mut simulation = Simulation::new(&spec(ONE, 0), 3).unwrap();
-    let mut told = 0;
+    let mut reported = 0;
     for until_ms in [0_u32, 10, 700, 700, 1_000, 5_000] {
         if until_ms == 1_000 {
             let change = json!({"rate": "5 Mbit/s", "rtt": "60 ms", "buffer": "1 bdp"});
             ask(&mut engine, &json!({"method": "change", "run": run, "change": change}));
             let word = |text: &str| Some(text.to_owned());
             let [rate, rtt, buffer] = [word("5 Mbit/s"), word("60 ms"), word("1 bdp")];
-            simulation.change_said(&SaidChange { rate, rtt, buffer, ..SaidChange::default() }).unwrap();
+            simulation.change_text(&TextChange { rate, rtt, buffer, ..TextChange::default() }).unwrap();
         }
         let until_s = f64::from(until_ms) / 1e3;
         let (answer, step) = ask(&mut engine, &json!({"method": "advance", "run": run, "until_s": until_s}));
@@ -165,15 +169,15 @@ fn a_live_run_in_steps_with_a_change_is_the_simulators() {
         // Each sample is told once.
         let times = column(&answer, &step["flow_series"][0], "time_s");
         let series = simulation.flow_series(0);
-        let expected: Vec<f64> = series.time_ns[told..].iter().map(|&time| time as f64 / 1e9).collect();
+        let expected: Vec<f64> = series.time_ns[reported..].iter().map(|&time| time as f64 / 1e9).collect();
         assert_eq!(times, expected);
         let goodputs = column(&answer, &step["flow_series"][0], "goodput_bps");
-        assert!(goodputs.iter().enumerate().all(|(index, rate)| rate.is_nan() == (told + index == 0)));
-        told = series.len();
+        assert!(goodputs.iter().enumerate().all(|(index, rate)| rate.is_nan() == (reported + index == 0)));
+        reported = series.len();
     }
     let (answer, finished) = ask(&mut engine, &json!({"method": "finish", "run": run}));
     assert_eq!(finished["changed"], simulation.spec().to_json());
-    assert_eq!(column(&answer, &finished["flows"][0], "cwnd").len(), told);
+    assert_eq!(column(&answer, &finished["flows"][0], "cwnd").len(), reported);
     assert_eq!(finished["summary"], simulation.finish().summary_json());
     let gone = refused(&mut engine, &json!({"method": "advance", "run": run, "until_s": 1}));
     assert_eq!(gone, "live run 1 is finished or closed");
@@ -193,7 +197,7 @@ fn live_runs_are_few_and_apart() {
 }
 
 #[test]
-fn a_time_that_is_none_does_nothing() {
+fn invalid_time_does_nothing() {
     let mut engine = Engine::default();
     ask(&mut engine, &json!({"method": "open", "document": document(ONE), "seed": 1}));
     for (until_s, now_s) in [(-1e300, 0.0), (-0.0, 0.0), (0.25, 0.25), (0.1, 0.25), (1e300, 2.0)] {
@@ -203,7 +207,7 @@ fn a_time_that_is_none_does_nothing() {
 }
 
 #[test]
-fn a_row_of_summaries_is_a_documents_and_a_column_a_seeds() {
+fn summary_rows_are_documents_columns_seeds() {
     let mut engine = Engine::default();
     let request = json!({
         "method": "summaries", "documents": [document(ONE), document(TEXT)], "seeds": [1, 2, 3],
@@ -218,7 +222,7 @@ fn a_row_of_summaries_is_a_documents_and_a_column_a_seeds() {
 }
 
 #[test]
-fn every_packet_of_a_flow_is_told() {
+fn every_packet_of_flow_is_reported() {
     let mut engine = Engine::default();
     for flow in [0, 1] {
         let request = json!({"method": "packets", "document": document(TEXT), "seed": 1, "flow": flow});
@@ -256,7 +260,7 @@ fn every_packet_of_a_flow_is_told() {
 }
 
 #[test]
-fn packets_end_where_there_are_the_most() {
+fn packets_are_truncated_at_row_limit() {
     let request = json!({
         "method": "packets", "document": document(ONE), "seed": 1, "flow": 0, "most_rows": 100,
     });
@@ -292,7 +296,7 @@ impl Log for Shared {
 }
 
 #[test]
-fn a_log_is_that_of_the_command_line() {
+fn log_matches_command_line() {
     // Named as the alternative is.
     let spec = spec(TEXT, 1);
     let header = fullpipe_sim::log_header("cubic", &spec, 5);
@@ -314,7 +318,7 @@ fn a_log_is_that_of_the_command_line() {
 }
 
 #[test]
-fn a_mistake_has_the_command_lines_sentence_and_its_parts() {
+fn error_matches_command_line() {
     let text = "[path]\nrate = \"1 parsec\"\nrtt = \"40 ms\"\n[[flows]]\ncontroller = \"reno\"";
     let expected = Resolved::without_files(text, Format::Toml).unwrap_err();
     for method in ["resolve", "run", "open"] {
@@ -338,7 +342,7 @@ fn a_mistake_has_the_command_lines_sentence_and_its_parts() {
 }
 
 #[test]
-fn a_controller_of_the_users_own_is_refused() {
+fn custom_python_controller_is_refused() {
     let text = ONE.replace("\"cubic\"", "\"mine.py:Mine\"");
     let request = json!({"method": "run", "document": document(&text), "seed": 1});
     let mistake = refused(&mut Engine::default(), &request);

@@ -194,8 +194,10 @@ def cubic() -> alt.TopLevelMixin:
     """Beside CUBIC."""
     flows = [{"controller": "bbr3", "label": "bbr3"}, {"controller": "cubic", "label": "cubic"}]
     panels = [
-        panel(goodputs(run(flows, 60, "50 ms", buffer=buffer), 1.0), f"a buffer of {said}", "goodput, Mbit/s")
-        for buffer, said in (("1 bdp", "1 BDP"), ("4 bdp", "4 BDP"))
+        panel(
+            goodputs(run(flows, 60, "50 ms", buffer=buffer), 1.0), f"a buffer of {message}", "goodput, Mbit/s"
+        )
+        for buffer, message in (("1 bdp", "1 BDP"), ("4 bdp", "4 BDP"))
     ]
     return stacked("Beside CUBIC", *panels)
 

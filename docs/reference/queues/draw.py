@@ -131,8 +131,8 @@ def fifo(seconds: float) -> alt.TopLevelMixin:
     names = {"1 bdp": "1 BDP", "4 bdp": "4 BDP"}
     frames = {
         controller: [
-            waiting(run("fifo", [{"controller": controller}], seconds, buffer=buffer), said, 0.1)
-            for buffer, said in names.items()
+            waiting(run("fifo", [{"controller": controller}], seconds, buffer=buffer), message, 0.1)
+            for buffer, message in names.items()
         ]
         for controller in ("reno", "cubic")
     }
@@ -156,8 +156,8 @@ def red(seconds: float) -> alt.TopLevelMixin:
     """RED's delay grows with the load; adaptive RED's does not."""
     plain, adaptive = "red:min=15 KB,max=45 KB", "red:min=15 KB,max=45 KB,adaptive=on"
     frames = [
-        waiting(run(queue, crowd(seconds), seconds), said, 0.25)
-        for queue, said in (("fifo", "fifo"), (plain, "red"), (adaptive, "adaptive"))
+        waiting(run(queue, crowd(seconds), seconds), message, 0.25)
+        for queue, message in (("fifo", "fifo"), (plain, "red"), (adaptive, "adaptive"))
     ]
     sizes = [
         waiting(run("red", crowd(seconds), seconds, buffer=buffer), f"limit {buffer}", 0.25)

@@ -33,7 +33,7 @@ function shapeOf(lines: readonly Line[]): string {
 export function SeriesChart(props: SeriesChartProps) {
   const id = createUniqueId();
   const [cursor, setCursor] = createSignal<number | null>(null);
-  const [said, setSaid] = createSignal("");
+  const [message, setMessage] = createSignal("");
   const [table, setTable] = createSignal(false);
   const unit = createMemo(() => unitFor(props.content.kind, mostOf(props.content)), undefined, {
     equals: (a, b) => a.unit === b.unit,
@@ -333,7 +333,7 @@ export function SeriesChart(props: SeriesChartProps) {
       const values = props.content.lines.flatMap((line) =>
         line.unlisted === true ? [] : [`${line.label} ${shown(valueOf(line), unit())}`],
       );
-      setSaid(`${(timeAt(plot) ?? 0).toFixed(2)} s: ${values.join(", ")}`);
+      setMessage(`${(timeAt(plot) ?? 0).toFixed(2)} s: ${values.join(", ")}`);
     };
     const step = plot.over.clientWidth / 50;
     const left = plot.cursor.left === undefined || plot.cursor.left < 0 ? plot.over.clientWidth / 2 : plot.cursor.left;
@@ -415,7 +415,7 @@ export function SeriesChart(props: SeriesChartProps) {
       <p id={`${id}-help`} class="sr">
         Left and right move the crosshair, plus and minus zoom, shift with left and right moves the zoom, 0 resets it.
       </p>
-      <p class="sr" aria-live="polite">{said()}</p>
+      <p class="sr" aria-live="polite">{message()}</p>
       <Show when={table()}>
         <div class="scroll chart-table" id={`${id}-table`} tabindex="0" role="region" aria-label={`${heading()}: table`}>
           <table>

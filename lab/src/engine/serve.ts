@@ -13,7 +13,7 @@ export type Question = { module: WebAssembly.Module } | { id: number; method: Me
 export type Reply = { id: number; value: unknown } | { id: number; mistake: Mistake } | { id: number; failure: string };
 
 /** Answers questions. `reply` gets the buffers that it may hand over. */
-export function serve(reply: (said: Reply, handed: ArrayBuffer[]) => void): (question: Question) => void {
+export function serve(reply: (wording: Reply, handed: ArrayBuffer[]) => void): (question: Question) => void {
   let engine: Wasm | undefined;
   return (question) => {
     if ("module" in question) {

@@ -154,10 +154,10 @@ export class Wasm {
     const instance = this.#begin();
     let answer: { json: string; columns: Float64Array; text: string };
     try {
-      const said = new TextEncoder().encode(JSON.stringify(request));
+      const wording = new TextEncoder().encode(JSON.stringify(request));
       // The address first: to make room may replace the buffer of the memory.
-      const room = instance.fullpipe_request(said.length);
-      new Uint8Array(instance.memory.buffer, room, said.length).set(said);
+      const room = instance.fullpipe_request(wording.length);
+      new Uint8Array(instance.memory.buffer, room, wording.length).set(wording);
       answer = read(instance, instance.fullpipe_call());
       instance.fullpipe_forget();
     } catch (error) {
@@ -189,19 +189,19 @@ function read({ memory }: Exports, at: number): { json: string; columns: Float64
 }
 
 function failure(instance: Exports, error: unknown): Error {
-  let said = "";
+  let wording = "";
   try {
-    said = read(instance, instance.fullpipe_panic()).json;
+    wording = read(instance, instance.fullpipe_panic()).json;
   } catch {
     // It cannot even say why.
   }
-  if (said === "" && instance.memory.buffer.byteLength >= NEARLY_ALL_MEMORY) {
+  if (wording === "" && instance.memory.buffer.byteLength >= NEARLY_ALL_MEMORY) {
     const expected = "a run that fits into 1 GiB";
     const fix = "choose a lower rate, a smaller buffer, a shorter duration or fewer flows, or run it with `fullpipe run`";
     const message = `the run needs more memory than a browser gives it; expected ${expected}; ${fix}`;
     return new MistakeError({ message, field: null, given: null, expected, fix });
   }
-  return new Error(`the engine failed: ${said === "" ? String(error) : said}`, { cause: error });
+  return new Error(`the engine failed: ${wording === "" ? String(error) : wording}`, { cause: error });
 }
 
 /** Makes tables over these columns. They share one buffer, so that it can be handed to another thread as one. */

@@ -2,8 +2,8 @@
 
 import { type Question, serve } from "./serve";
 
-const answer = serve((said, handed) => {
-  self.postMessage(said, { transfer: handed });
+const answer = serve((message, handed) => {
+  self.postMessage(message, { transfer: handed });
 });
 self.onmessage = (event: MessageEvent<Question>) => {
   answer(event.data);

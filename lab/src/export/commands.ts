@@ -57,19 +57,19 @@ export function scenarioOf(setup: Setup, form: Form): string {
 
 /** A command that gives the same numbers, of `seeds` seeds from that of the setup on. `file` says whether it needs the scenario in the file `FILE`. */
 export function commandLine(setup: Setup, form: Form, seeds = 1): { text: string; file: boolean } {
-  const said = options(setup, form);
-  if (said === null) {
+  const message = options(setup, form);
+  if (message === null) {
     return { text: `fullpipe run ${FILE} --seed ${String(setup.seed)}${seeds === 1 ? "" : ` --seeds ${String(seeds)}`}`, file: true };
   }
-  const words = said.map(([name, value]) => `--${name}=${shellWord(value)}`);
+  const words = message.map(([name, value]) => `--${name}=${shellWord(value)}`);
   if (setup.ecn) words.push("--ecn");
   return { text: ["fullpipe compare", ...setup.controllers.map(shellWord), ...words, `--seeds=${String(seeds)}`].join(" "), file: false };
 }
 
 /** Lines of Python that give the same numbers. */
 export function pythonLines(setup: Setup, form: Form, seeds = 1): string {
-  const said = options(setup, form);
-  if (said === null) {
+  const message = options(setup, form);
+  if (message === null) {
     return [
       "import tomllib",
       "",
@@ -81,7 +81,7 @@ export function pythonLines(setup: Setup, form: Form, seeds = 1): string {
       "",
     ].join("\n");
   }
-  const given = said.map(([name, value]) => `    ${name}=${pythonString(value)},`);
+  const given = message.map(([name, value]) => `    ${name}=${pythonString(value)},`);
   if (setup.ecn) given.push("    ecn=True,");
   return [
     "import fullpipe",

@@ -38,7 +38,7 @@ export function ExportMenu(props: ExportMenuProps) {
   const id = createUniqueId();
   const [which, setWhich] = createSignal(0);
   const [alternative, setAlternative] = createSignal(0);
-  const [said, setSaid] = createSignal("");
+  const [wording, setMessage] = createSignal("");
   const [wrong, setWrong] = createSignal(false);
   const now = () => props.setup ?? setup;
   const drawings = () => props.drawings?.() ?? [];
@@ -47,17 +47,17 @@ export function ExportMenu(props: ExportMenuProps) {
   const command = () => commandLine(now(), props.form, props.seeds ?? 1);
   const alternatives = () => props.alternatives ?? [];
 
-  const tell = (text: string, bad = false) => {
+  const report = (text: string, bad = false) => {
     setWrong(bad);
-    setSaid(text);
+    setMessage(text);
   };
   const carryOut = (work: Promise<string>) => {
     work
       .then((text) => {
-        tell(text);
+        report(text);
       })
       .catch((error: unknown) => {
-        tell(error instanceof MistakeError ? error.mistake.message : error instanceof Error ? error.message : String(error), true);
+        report(error instanceof MistakeError ? error.mistake.message : error instanceof Error ? error.message : String(error), true);
       });
   };
   const saved = (name: string) => `Saved ${name}.`;
@@ -149,7 +149,7 @@ export function ExportMenu(props: ExportMenuProps) {
           <Lines name="the lines of Python" text={pythonLines(now(), props.form, props.seeds ?? 1)} />
         </Show>
         <For each={props.commands?.() ?? []}>{(one) => <Lines name={one.name} text={one.text} />}</For>
-        <p role="status" classList={{ wrong: wrong() }}>{said()}</p>
+        <p role="status" classList={{ wrong: wrong() }}>{wording()}</p>
       </div>
     </details>
   );

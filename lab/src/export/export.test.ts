@@ -45,7 +45,7 @@ const SETUPS: { name: string; form: Form; setup: Setup; seeds?: number }[] = [
 describe("a command", () => {
   // The same file is carried out in tests/test_lab_commands.py, which compares the numbers.
   it("is as the test of the package carries it out", async () => {
-    const said = SETUPS.map(({ name, form, setup, seeds = 1 }) => ({
+    const message = SETUPS.map(({ name, form, setup, seeds = 1 }) => ({
       name,
       seed: setup.seed,
       seeds,
@@ -53,7 +53,7 @@ describe("a command", () => {
       command: commandLine(setup, form, seeds).text,
       python: pythonLines(setup, form, seeds),
     }));
-    await expect(`${JSON.stringify(said, null, 1)}\n`).toMatchFileSnapshot("../../tests/commands.json");
+    await expect(`${JSON.stringify(message, null, 1)}\n`).toMatchFileSnapshot("../../tests/commands.json");
   });
 
   it("quotes for a shell what a stranger wrote", () => {

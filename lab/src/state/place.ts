@@ -10,26 +10,26 @@ export type View = (typeof VIEWS)[number];
 
 /** The fragment of a link to a view of a setup. `more` is the view's own: the claim of the gallery, the flow of the packets. */
 export function linkOf(view: View, setup: Setup, more: Record<string, string> = {}): string {
-  const said = parametersOf(setup);
-  for (const [key, value] of Object.entries(more)) said.set(key, value);
-  const query = said.toString();
+  const message = parametersOf(setup);
+  for (const [key, value] of Object.entries(more)) message.set(key, value);
+  const query = message.toString();
   return `#/${view}${query === "" ? "" : `?${query}`}`;
 }
 
 /** What a fragment says; the live view where it says nothing that is known. `remarks` is what of it cannot be used. */
-export function placeOf(fragment: string): { view: View; setup: Setup; said: URLSearchParams; remarks: Remark[] } {
+export function placeOf(fragment: string): { view: View; setup: Setup; message: URLSearchParams; remarks: Remark[] } {
   const [path = "", query = ""] = fragment.replace(/^#\/?/, "").split(/\?(.*)/s);
-  const said = new URLSearchParams(query);
+  const message = new URLSearchParams(query);
   const view = VIEWS.find((view) => view === path);
   const strange: Remark[] = view === undefined && path !== "" ? [{ name: "the view", given: path, instead: "there is no such view, so Live is shown" }] : [];
-  return { view: view ?? "live", setup: setupOf(said), said, remarks: [...strange, ...remarksOn(said)] };
+  return { view: view ?? "live", setup: setupOf(message), message, remarks: [...strange, ...remarksOn(message)] };
 }
 
 const SETUP_KEYS = new Set(["rate", "rtt", "buffer", "loss", "jitter", "queue", "duration", "ecn", "pacing", "seed", "cc", "with", "toml"]);
 
 const start = placeOf(typeof location === "undefined" ? "" : location.hash);
 const [view, setView] = createSignal<View>(start.view);
-const [said, setSaid] = createSignal(start.said);
+const [message, setMessage] = createSignal(start.message);
 const [setup, setStore] = createStore<Setup>(start.setup);
 
 // What the link says that cannot be used: what the page itself found, and what the view did.
@@ -64,11 +64,11 @@ export function notAmong(key: string, all: readonly unknown[], used: unknown): R
 
 /** A parameter of the link that a view has for itself. */
 export function own(key: string): string | null {
-  return said().get(key);
+  return message().get(key);
 }
 
 let waiting: ReturnType<typeof setTimeout> | undefined;
-let ownKeys = ownOf(start.said);
+let ownKeys = ownOf(start.message);
 
 /** What a link says beside the setup: it stays in the link when the setup changes. */
 function ownOf(link: URLSearchParams): Record<string, string> {
@@ -92,7 +92,7 @@ export function change(some: Partial<Setup>): void {
 /** Says what the view itself wants kept in the link. */
 export function keep(more: Record<string, string>): void {
   ownKeys = more;
-  setSaid(new URLSearchParams({ ...Object.fromEntries(parametersOf(unwrap(setup))), ...more }));
+  setMessage(new URLSearchParams({ ...Object.fromEntries(parametersOf(unwrap(setup))), ...more }));
   write();
 }
 
@@ -106,11 +106,11 @@ export function follow(): void {
   const read = () => {
     clearTimeout(waiting);
     const place = placeOf(location.hash);
-    ownKeys = ownOf(place.said);
+    ownKeys = ownOf(place.message);
     setView(place.view);
     setDismissed("");
     setFound(place.remarks);
-    setSaid(place.said);
+    setMessage(place.message);
     setStore(reconcile(place.setup));
   };
   addEventListener("hashchange", read);

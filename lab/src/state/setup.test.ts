@@ -68,8 +68,8 @@ describe("what of a link cannot be used", () => {
     [`#/live?queue=${"x".repeat(300)}`, `queue is “${"x".repeat(40)}…”, its first 200 characters are used`],
     ["#/nosuch", "the view is “nosuch”, there is no such view, so Live is shown"],
     ["#/live?seed=a&ecn=b", "seed is “a”, 1 is used instead; ecn is “b”, ECN is off (1 turns it on)"],
-  ])("%s", (fragment, said) => {
-    expect(of(fragment)).toBe(`Not all of this link can be used: ${said}.`);
+  ])("%s", (fragment, message) => {
+    expect(of(fragment)).toBe(`Not all of this link can be used: ${message}.`);
   });
 
   it.each(["", "#/", "#/map", "#/live?seed=007&ecn=0&with=20+cubic&cc=bbr1&cc=&rate=fast", linkOf("compare", SETUP)])("nothing of %s", (fragment) => {

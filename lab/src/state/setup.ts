@@ -64,8 +64,8 @@ function pathOf(setup: Setup): string[] {
 }
 
 function hostsOf(setup: Setup): string[] {
-  const said = (["ecn", "pacing"] as const).filter((name) => setup[name]);
-  return said.length > 0 ? ["", "[hosts]", ...said.map((name) => `${name} = true`)] : [];
+  const message = (["ecn", "pacing"] as const).filter((name) => setup[name]);
+  return message.length > 0 ? ["", "[hosts]", ...message.map((name) => `${name} = true`)] : [];
 }
 
 function competitorsOf(setup: Setup): string[] {
@@ -98,23 +98,23 @@ export function shared(setup: Setup): Document {
 
 /** The parameters of a link, in the order of `DEFAULTS`; what is as by default is left out. */
 export function parametersOf(setup: Setup): URLSearchParams {
-  const said = new URLSearchParams();
+  const message = new URLSearchParams();
   if (setup.text !== "") {
-    said.set("toml", setup.text);
-    if (setup.seed !== DEFAULTS.seed) said.set("seed", String(setup.seed));
-    return said;
+    message.set("toml", setup.text);
+    if (setup.seed !== DEFAULTS.seed) message.set("seed", String(setup.seed));
+    return message;
   }
   for (const key of ["rate", "rtt", "buffer", "loss", "jitter", "queue", "duration"] as const) {
-    if (setup[key] !== DEFAULTS[key]) said.set(key, setup[key]);
+    if (setup[key] !== DEFAULTS[key]) message.set(key, setup[key]);
   }
-  if (setup.ecn) said.set("ecn", "1");
-  if (setup.pacing) said.set("pacing", "1");
-  if (setup.seed !== DEFAULTS.seed) said.set("seed", String(setup.seed));
+  if (setup.ecn) message.set("ecn", "1");
+  if (setup.pacing) message.set("pacing", "1");
+  if (setup.seed !== DEFAULTS.seed) message.set("seed", String(setup.seed));
   if (setup.controllers.join(" ") !== DEFAULTS.controllers.join(" ")) {
-    for (const one of setup.controllers) said.append("cc", one);
+    for (const one of setup.controllers) message.append("cc", one);
   }
-  for (const { controller, count } of setup.competitors) said.append("with", `${String(count)} ${controller}`);
-  return said;
+  for (const { controller, count } of setup.competitors) message.append("with", `${String(count)} ${controller}`);
+  return message;
 }
 
 function whole(text: string | null, least: number, most: number, otherwise: number): number {
@@ -136,24 +136,24 @@ const LONGEST_TEXT = 100_000;
 const COMPETITOR = /^(\d{1,3}) (.{1,200})$/;
 
 /** What of a link `setupOf` cannot use as it stands. The quantities are judged by the engine. */
-export function remarksOn(said: URLSearchParams): Remark[] {
-  const setup = setupOf(said);
+export function remarksOn(message: URLSearchParams): Remark[] {
+  const setup = setupOf(message);
   const found: Remark[] = [];
-  const seed = said.get("seed");
+  const seed = message.get("seed");
   if (seed !== null && (!/^\d+$/.test(seed) || Number(seed) !== setup.seed)) {
     found.push({ name: "seed", given: seed, instead: `${String(setup.seed)} is used instead` });
   }
   for (const [name, words] of [["ecn", "ECN"], ["pacing", "pacing"]] as const) {
-    const given = said.get(name);
+    const given = message.get(name);
     if (given !== null && given !== "0" && given !== "1") found.push({ name, given, instead: `${words} is off (1 turns it on)` });
   }
-  const controllers = said.getAll("cc");
+  const controllers = message.getAll("cc");
   if (controllers.length > 0 && controllers.every((one) => one === "")) {
     found.push({ name: "cc", given: "", instead: `${DEFAULTS.controllers.join(" and ")} are used instead` });
   } else if (controllers.length > MOST_CONTROLLERS) {
     found.push({ name: "cc", given: `${String(controllers.length)} controllers`, instead: `the first ${String(MOST_CONTROLLERS)} are used` });
   }
-  const competitors = said.getAll("with");
+  const competitors = message.getAll("with");
   for (const given of competitors.slice(0, MOST_CONTROLLERS)) {
     const [, count, controller] = COMPETITOR.exec(given) ?? [];
     if (count === undefined || controller === undefined) {
@@ -167,10 +167,10 @@ export function remarksOn(said: URLSearchParams): Remark[] {
     found.push({ name: "with", given: `${String(competitors.length)} kinds of competitors`, instead: `the first ${String(MOST_CONTROLLERS)} are used` });
   }
   for (const name of ["rate", "rtt", "buffer", "loss", "jitter", "queue", "duration"]) {
-    const given = said.get(name) ?? "";
+    const given = message.get(name) ?? "";
     if (given.length > LONGEST) found.push({ name, given, instead: `its first ${String(LONGEST)} characters are used` });
   }
-  const text = said.get("toml") ?? "";
+  const text = message.get("toml") ?? "";
   if (text.length > LONGEST_TEXT) found.push({ name: "toml", given: text, instead: `its first ${String(LONGEST_TEXT)} characters are used` });
   return found;
 }
@@ -184,11 +184,11 @@ export function sentenceOf(remarks: readonly Remark[]): string {
 }
 
 /** Reads a link. What it does not say, or says wrongly, is as by default; the engine judges the quantities. */
-export function setupOf(said: URLSearchParams): Setup {
+export function setupOf(message: URLSearchParams): Setup {
   const text = (key: "rate" | "rtt" | "buffer" | "loss" | "jitter" | "queue" | "duration") =>
-    (said.get(key) ?? DEFAULTS[key]).slice(0, LONGEST);
-  const controllers = said.getAll("cc").filter((one) => one !== "");
-  const competitors = said.getAll("with").slice(0, MOST_CONTROLLERS).flatMap((one) => {
+    (message.get(key) ?? DEFAULTS[key]).slice(0, LONGEST);
+  const controllers = message.getAll("cc").filter((one) => one !== "");
+  const competitors = message.getAll("with").slice(0, MOST_CONTROLLERS).flatMap((one) => {
     const [, count, controller] = COMPETITOR.exec(one) ?? [];
     return count === undefined || controller === undefined
       ? []
@@ -202,11 +202,11 @@ export function setupOf(said: URLSearchParams): Setup {
     jitter: text("jitter"),
     queue: text("queue"),
     duration: text("duration"),
-    ecn: said.get("ecn") === "1",
-    pacing: said.get("pacing") === "1",
-    seed: whole(said.get("seed"), 0, Number.MAX_SAFE_INTEGER, DEFAULTS.seed),
+    ecn: message.get("ecn") === "1",
+    pacing: message.get("pacing") === "1",
+    seed: whole(message.get("seed"), 0, Number.MAX_SAFE_INTEGER, DEFAULTS.seed),
     controllers: controllers.length > 0 ? controllers.slice(0, MOST_CONTROLLERS) : [...DEFAULTS.controllers],
     competitors,
-    text: (said.get("toml") ?? "").slice(0, LONGEST_TEXT),
+    text: (message.get("toml") ?? "").slice(0, LONGEST_TEXT),
   };
 }

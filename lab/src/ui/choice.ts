@@ -17,8 +17,8 @@ export function choiceOf(text: string): Choice {
 }
 
 export function choiceText({ name, parameters }: Choice): string {
-  const said = [...parameters].map(([key, value]) => `${key}=${value}`);
-  return said.length === 0 ? name : `${name}:${said.join(",")}`;
+  const message = [...parameters].map(([key, value]) => `${key}=${value}`);
+  return message.length === 0 ? name : `${name}:${message.join(",")}`;
 }
 
 /** The same choice with one parameter set; an empty value leaves it as by default. */

@@ -40,7 +40,7 @@ describe("a mistake", () => {
   });
 
   it("keeps the place in a text", () => {
-    const said = 'line 2, column 6: "[path" is not TOML: unclosed table';
-    expect(textBelow({ ...at("line 2, column 6"), message: said }, "text")).toBe(said);
+    const wording = 'line 2, column 6: "[path" is not TOML: unclosed table';
+    expect(textBelow({ ...at("line 2, column 6"), message: wording }, "text")).toBe(wording);
   });
 });

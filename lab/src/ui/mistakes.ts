@@ -23,13 +23,13 @@ const FIELDS: Record<string, string> = {
 /** The field of the form that a mistake names, as `rate`, `controllers.1` or `competitors.0`; null if it is in none of them. */
 export function fieldOf(mistake: Mistake, setup: Setup, form: Form): string | null {
   if (setup.text !== "") return "text";
-  const said = mistake.field;
-  if (said === null) return null;
-  const plain = FIELDS[said] ?? Object.values(FIELDS).find((name) => name === said);
+  const wording = mistake.field;
+  if (wording === null) return null;
+  const plain = FIELDS[wording] ?? Object.values(FIELDS).find((name) => name === wording);
   if (plain !== undefined) return plain;
-  const [, compared] = /^compare\[(\d+)\]$/.exec(said) ?? [];
+  const [, compared] = /^compare\[(\d+)\]$/.exec(wording) ?? [];
   if (compared !== undefined) return `controllers.${compared}`;
-  const [, flow] = /^flows\[(\d+)\]/.exec(said) ?? [];
+  const [, flow] = /^flows\[(\d+)\]/.exec(wording) ?? [];
   if (flow === undefined) return null;
   const alone = form === "shared" ? setup.controllers.length : 1;
   let left = Number(flow);

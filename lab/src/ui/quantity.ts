@@ -22,8 +22,8 @@ const SECONDS: [RegExp, number][] = [
   [/^(d|days?)$/, 86_400],
 ];
 
-function factorOf(kind: Kind, said: string): { factor: number; unit: Amount["unit"] } | null {
-  const unit = said.replaceAll(" ", "");
+function factorOf(kind: Kind, message: string): { factor: number; unit: Amount["unit"] } | null {
+  const unit = message.replaceAll(" ", "");
   const small = unit.toLowerCase();
   const base = (factor: number | undefined) => (factor === undefined ? null : { factor, unit: "base" as const });
   switch (kind) {

@@ -220,8 +220,8 @@ function Seed(props: { wrong: string | null; set: (seed: number) => void }) {
       {(tied) => (
         <input {...tied} type="number" min="0" max={Number.MAX_SAFE_INTEGER} step="1" value={setup.seed}
           onChange={(event) => {
-            const said = event.currentTarget.valueAsNumber;
-            const seed = Number.isSafeInteger(said) && said >= 0 ? said : setup.seed;
+            const wording = event.currentTarget.valueAsNumber;
+            const seed = Number.isSafeInteger(wording) && wording >= 0 ? wording : setup.seed;
             event.currentTarget.value = String(seed);
             props.set(seed);
           }} />

@@ -79,22 +79,22 @@ test("whose phases are shaded is said, whatever controllers come and go", async 
   await page.goto("./#/compare?rate=5+Mbit/s&duration=2+s");
   await settled(page);
   const shade = page.getByRole("combobox", { name: "Shade the phases of" });
-  const said = () => shade.evaluate((select: HTMLSelectElement) => select.selectedOptions[0]?.textContent);
-  await expect.poll(said).toBe("bbr3");
+  const wording = () => shade.evaluate((select: HTMLSelectElement) => select.selectedOptions[0]?.textContent);
+  await expect.poll(wording).toBe("bbr3");
   await page.getByRole("button", { name: "Add a controller" }).click();
   await expect(rows(page)).toHaveCount(3);
   await shade.selectOption({ index: 2 });
-  const third = await said();
+  const third = await wording();
   await page.getByRole("combobox", { name: "Controller 1" }).selectOption("vegas");
   await expect(rows(page).nth(0)).toContainText("vegas");
-  await expect.poll(said).toBe(third);
+  await expect.poll(wording).toBe(third);
   await page.getByRole("button", { name: "Remove controller 3" }).click();
   await expect(rows(page)).toHaveCount(2);
-  await expect.poll(said).toBe("cubic");
+  await expect.poll(wording).toBe("cubic");
   await shade.selectOption("none");
   await page.getByRole("combobox", { name: "Controller 1" }).selectOption("reno");
   await expect(rows(page).nth(0)).toContainText("reno");
-  await expect.poll(said).toBe("none");
+  await expect.poll(wording).toBe("none");
 });
 
 test("a mistake is said where the result would be", async ({ page }) => {

@@ -51,10 +51,10 @@ test("goes from claim to claim, and the link follows", async ({ page }) => {
 test("shows the first claim where the link names none that is known", async ({ page }) => {
   await visit(page, "gallery?claim=%3Cimg+src%3Dx%3E");
   await expect(page.getByRole("heading", { level: 2 })).toHaveText(claims[0]?.title ?? "");
-  const said = page.getByText("claim is “<img src=x>”, there is no such claim, so the first one is shown");
-  await expect(said).toBeVisible();
+  const message = page.getByText("claim is “<img src=x>”, there is no such claim, so the first one is shown");
+  await expect(message).toBeVisible();
   await page.getByRole("button", { name: "Next claim" }).click();
-  await expect(said).toHaveCount(0);
+  await expect(message).toHaveCount(0);
 });
 
 test("says how many of the flows are drawn, and how to read goodput", async ({ page }) => {

@@ -91,17 +91,17 @@ for (const view of VIEWS) {
 
 test("what of a link cannot be used is said once, and goes when it is dismissed", async ({ page }) => {
   await visit(page, `map?${small("map").split("?")[1] ?? ""}&for=zzz&seed=banana&with=999+reno`.replace("steps=9", "steps=99999"));
-  const said = page.getByText(/^Not all of this link can be used/);
-  await expect(said).toHaveText(
+  const message = page.getByText(/^Not all of this link can be used/);
+  await expect(message).toHaveText(
     "Not all of this link can be used: seed is “banana”, 1 is used instead; with is “999 reno”, 20 reno is used instead; " +
       "for is “zzz”, balance is used instead; steps is “99999”, 17 is used instead.",
   );
   await page.getByRole("button", { name: "Dismiss" }).click();
-  await expect(said).toHaveCount(0);
+  await expect(message).toHaveCount(0);
   await visit(page, "nosuch");
-  await expect(said).toContainText("there is no such view, so Live is shown");
+  await expect(message).toContainText("there is no such view, so Live is shown");
   await page.getByRole("link", { name: "Gallery" }).click();
-  await expect(said).toHaveCount(0);
+  await expect(message).toHaveCount(0);
 });
 
 test("the theme that is chosen holds, and is there at the first paint", async ({ page }) => {

@@ -6,8 +6,8 @@ for (const view of ["live", "compare", "map", "packets", "gallery"]) {
   test(`${view} needs nothing but its own server, and no more rights than it has`, async ({ page, baseURL }) => {
     const complaints: string[] = [];
     const asked: string[] = [];
-    page.on("console", (said) => {
-      if (said.type() === "error") complaints.push(said.text());
+    page.on("console", (wording) => {
+      if (wording.type() === "error") complaints.push(wording.text());
     });
     page.on("pageerror", (error) => complaints.push(error.message));
     page.on("request", (request) => asked.push(request.url()));

@@ -97,7 +97,7 @@ def document(draws: random.Random, number: int) -> dict[str, Any]:
 
 def flow(draws: random.Random) -> dict[str, Any]:
     """A flow, or several equal ones, of any workload."""
-    said: dict[str, Any] = {
+    data: dict[str, Any] = {
         "controller": draws.choice(CONTROLLERS),
         "count": draws.choice([1, 1, 1, 2, 9]),
         "start": draws.choice(["0", "0", "210 ms"]),
@@ -108,31 +108,31 @@ def flow(draws: random.Random) -> dict[str, Any]:
     size = draws.choice(["1 B", "1449 B", "40001 B", "1 MB"])
     match workload:
         case "size":
-            said["size"] = size
+            data["size"] = size
         case "bursts":
-            said["bursts"] = {"size": size, "every": draws.choice(["20 ms", "333 ms"])}
+            data["bursts"] = {"size": size, "every": draws.choice(["20 ms", "333 ms"])}
         case "requests":
-            said["requests"] = {"size": size, "pause": draws.choice(["0", "17 ms"])}
+            data["requests"] = {"size": size, "pause": draws.choice(["0", "17 ms"])}
         case "video":
-            said["video"] = {
+            data["video"] = {
                 "rate": draws.choice(["333 kbit/s", "7 Mbit/s"]),
                 "chunk": "130 ms",
                 "buffer": "700 ms",
             }
         case "transfers":
             pauses = [draws.choice(["0", "3 ms", "90 ms"]) for _ in range(5)]
-            said["transfers"] = [
+            data["transfers"] = [
                 {"size": draws.choice(["1 B", "2896 B", "50 KB"]), "pause": pause} for pause in pauses
             ]
         case "stop":
-            said["stop"] = "590 ms"
-            said["start"] = "0"
-            said["start_jitter"] = "10 ms"
+            data["stop"] = "590 ms"
+            data["start"] = "0"
+            data["start_jitter"] = "10 ms"
         case "cwnd":
-            said["max_cwnd"] = "25 packets"
+            data["max_cwnd"] = "25 packets"
         case "rtt":
-            said["rtt"] = "310 ms"
-    return said
+            data["rtt"] = "310 ms"
+    return data
 
 
 def element(draws: random.Random, rate: float) -> dict[str, Any]:

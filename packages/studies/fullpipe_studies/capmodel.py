@@ -102,7 +102,7 @@ def median_error(runs: pl.DataFrame) -> float:
     return float(statistics.median(errors)) if errors and min(errors) > 0 else math.nan
 
 
-def told(row: Mapping[str, float], rtt_ms: float, buffer_bdp: float) -> str:
+def reported(row: Mapping[str, float], rtt_ms: float, buffer_bdp: float) -> str:
     """The means of `limits` in sentences."""
     cycles = _EVERY_S * (1 - row["silent"]) / (_CYCLE_PHASES * row["least_ms"] / 1e3)
     modelled = 100 * silence(rtt_ms, buffer_bdp)

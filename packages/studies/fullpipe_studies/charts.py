@@ -71,7 +71,7 @@ def points(
     dash: alt.StrokeDash | None = None,
     dashed: bool = True,
     ticks: Sequence[float] | None = None,
-    told: bool = False,
+    reported: bool = False,
     **y: Any,
 ) -> Any:
     """Means as points and lines, with bars from the minimum to the maximum over seeds; `y` has the scale.
@@ -84,8 +84,8 @@ def points(
     axis = alt.Undefined if ticks is None else alt.Axis(values=list(ticks), format=",d")
 
     # Bars of no length are not seen.
-    told = told or frame["low"].equals(frame["high"])
-    title = y_title if told else [y_title, "(bars: least to most of all runs)"]
+    reported = reported or frame["low"].equals(frame["high"])
+    title = y_title if reported else [y_title, "(bars: least to most of all runs)"]
 
     def upward(column: str) -> alt.Y:
         return alt.Y(f"{column}:Q", title=title, scale=scale, axis=axis)
@@ -167,11 +167,11 @@ def worlds(
     their panels say which they are.
     `rigid`: no panel can be made narrower, e.g. one with text in every cell; a narrow page then scrolls.
     """
-    unlike = _unlike(data)
+    different = _different(data)
     panels = [
         panel(data.of(world)).properties(
             title=alt.TitleParams(
-                ", ".join((theme.world_heading(world), *unlike.get(world, ()))), fontSize=12, offset=6
+                ", ".join((theme.world_heading(world), *different.get(world, ()))), fontSize=12, offset=6
             )
         )
         for world in data.worlds
@@ -179,7 +179,7 @@ def worlds(
     together = alt.hconcat(*panels, spacing=30)
     # A combination of several charts has several axes of its own.
     several = any(isinstance(one, alt.VConcatChart | alt.HConcatChart | alt.ConcatChart) for one in panels)
-    if len(panels) > 1 and not several and not unlike:
+    if len(panels) > 1 and not several and not different:
         together = together.resolve_scale(x="shared", y="shared")
     if rigid:
         together = together.properties(usermeta=theme.RIGID)
@@ -193,16 +193,16 @@ def worlds(
 _OF_WORLDS = {"seconds": "{:g} s", "minutes": "{:g} min", "rate_mbps": "{:g} Mbit/s", "setup": "{}"}
 
 
-def _unlike(data: Data) -> dict[str, list[str]]:
+def _different(data: Data) -> dict[str, list[str]]:
     """What tells a world's runs from another's, by world: lengths, rates and set-ups in which they differ."""
     found: dict[str, list[str]] = {}
     parts = {world: data.of(world).runs for world in data.worlds}
-    for name, said in _OF_WORLDS.items():
+    for name, facts in _OF_WORLDS.items():
         if name not in data.runs.columns:
             continue
         given = {world: runs[name].unique().to_list() for world, runs in parts.items()}
         # A factor that a panel shows in itself has several values.
         if all(len(values) == 1 for values in given.values()) and len({*map(tuple, given.values())}) > 1:
             for world, (value,) in given.items():
-                found.setdefault(world, []).append(said.format(value))
+                found.setdefault(world, []).append(facts.format(value))
     return found

@@ -125,9 +125,9 @@ class Values(list[float]):
         found: dict[int, list[float]] = {}
         for seed, value in zip(self.seeds, self, strict=True):
             found.setdefault(seed, []).append(value)
-        unlike = self.mixed or self.conditions
+        different = self.mixed or self.conditions
         middles = [middle(each).mean for each in found.values()]
-        return Values(middles, found, conditions=unlike, without=self.without)
+        return Values(middles, found, conditions=different, without=self.without)
 
     @property
     def places(self) -> dict[tuple[int, Hashable], int] | None:
@@ -187,11 +187,11 @@ class Check:
         return self.why.startswith(f"{_FEW}{FEWEST}:")
 
     @property
-    def said(self) -> str:
+    def facts(self) -> str:
         """Our value with what is known about its chance, as text."""
-        return self.told("seed")
+        return self.reported("seed")
 
-    def told(self, noun: str) -> str:
+    def reported(self, noun: str) -> str:
         """The same in a world whose runs differ by this: a seed, or a repetition."""
         if self.ours is None:
             return "no value"
@@ -262,7 +262,7 @@ class Limits:
     most: float | None = None
     above: bool = False  # Whether the value has to be above `least`, instead of at least that.
 
-    def said(self, unit: str) -> str:
+    def facts(self, unit: str) -> str:
         """The limits as text."""
         tail = f" {unit}" if unit else ""
         if self.least is not None and self.most is not None:
@@ -347,10 +347,10 @@ def more(
     pairs = None if without else _pairs(larger, smaller)
     if pairs is None:
         other = not without and asked.over is Over.CONDITIONS
-        lacks = "the runs of the two sides are of other scenarios" if other else ""
-        return asked.of(larger, under=smaller, without=without, lacks=lacks).judge()
+        shortfall = "the runs of the two sides are of other scenarios" if other else ""
+        return asked.of(larger, under=smaller, without=without, shortfall=shortfall).judge()
     if least >= 1 and all(above == 0 and below == 0 for above, below in pairs):
-        return replace(asked, lacks=_ZEROS).judge()
+        return replace(asked, shortfall=_ZEROS).judge()
     ratios = Values((_ratio(above, below) for above, below in pairs), pairs.seeds)
     if isinstance(larger, Values) and larger.mixed and all(map(math.isfinite, ratios)):
         ratios = ratios.by_seed(_ratios)
@@ -445,7 +445,7 @@ class Asked:
     # The other side of an ordering, if runs cannot be paired; else the values are ratios.
     under: Sequence[float] = ()
     without: int = 0  # How many runs have no value.
-    lacks: str = ""  # Why the values cannot be compared.
+    shortfall: str = ""  # Why the values cannot be compared.
 
     def of(
         self,
@@ -454,7 +454,7 @@ class Asked:
         *,
         under: Sequence[float] = (),
         without: int = 0,
-        lacks: str = "",
+        shortfall: str = "",
     ) -> "Asked":
         """The same of these values; further runs may have none."""
         there = [not math.isnan(value) for value in given]
@@ -463,7 +463,9 @@ class Asked:
             seeds = [seed for seed, held in zip(seeds, there, strict=True) if held]
         below = [value for value in under if not math.isnan(value)]
         missing = len(given) + len(under) - len(kept) - len(below)
-        return replace(self, values=kept, seeds=seeds, under=below, without=without + missing, lacks=lacks)
+        return replace(
+            self, values=kept, seeds=seeds, under=below, without=without + missing, shortfall=shortfall
+        )
 
     def judge(self, rule: Rule = RULE) -> Check:
         """The check with its outcome by a rule."""
@@ -471,9 +473,9 @@ class Asked:
         return replace(self._judged(rule), asked=self, needs=needs)
 
     def _judged(self, rule: Rule) -> Check:
-        if self.lacks:
+        if self.shortfall:
             # Not a ratio, but surely not more.
-            return self._none(Outcome.MISSED) if self.lacks == _ZEROS else self._undecided(self.lacks)
+            return self._none(Outcome.MISSED) if self.shortfall == _ZEROS else self._undecided(self.shortfall)
         if self.over is Over.PROTOCOLS:
             return self._range()
         if self.without or not self.values:
@@ -484,11 +486,11 @@ class Asked:
 
     def _none(self, outcome: Outcome, why: str = "") -> Check:
         """The check without a value."""
-        said = self.limits.said(self.unit)
+        facts = self.limits.facts(self.unit)
         if self.over is Over.PROTOCOLS:
-            said = f"a range that includes {said.partition(' to ')[2]}"
+            facts = f"a range that includes {facts.partition(' to ')[2]}"
         return Check(
-            self.what, self.paper, said, None, self.unit, outcome, self.shape, over=self.over, why=why
+            self.what, self.paper, facts, None, self.unit, outcome, self.shape, over=self.over, why=why
         )
 
     def _undecided(self, why: str) -> Check:
@@ -678,8 +680,8 @@ class Statement:
 
 
 def _over(*sides: Sequence[float]) -> Over:
-    unlike = any(isinstance(side, Values) and (side.mixed or side.conditions) for side in sides)
-    return Over.CONDITIONS if unlike else Over.SEEDS
+    different = any(isinstance(side, Values) and (side.mixed or side.conditions) for side in sides)
+    return Over.CONDITIONS if different else Over.SEEDS
 
 
 class _Pairs(list[tuple[float, float]]):
@@ -695,11 +697,11 @@ def _pairs(larger: Sequence[float], smaller: Sequence[float]) -> _Pairs | None:
     if not isinstance(larger, Values) or not isinstance(smaller, Values):
         same = len(larger) == len(smaller)
         return _Pairs(zip(larger, smaller, strict=True), range(len(larger))) if same else None
-    unlike = _over(larger, smaller) is Over.CONDITIONS
+    different = _over(larger, smaller) is Over.CONDITIONS
     # Where the scenarios themselves are compared, the order of the grid tells which belong together.
-    if larger.seeds == smaller.seeds and (not unlike or larger.scenarios == smaller.scenarios):
+    if larger.seeds == smaller.seeds and (not different or larger.scenarios == smaller.scenarios):
         return _Pairs(zip(larger, smaller, strict=True), larger.seeds)
-    if unlike and set(larger.scenarios) == set(smaller.scenarios):
+    if different and set(larger.scenarios) == set(smaller.scenarios):
         one, other = larger.places, smaller.places
         if one is not None and other is not None:
             both = [key for key in one if key in other]

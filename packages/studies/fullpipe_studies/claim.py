@@ -229,13 +229,13 @@ _MEANINGS: Mapping[Verdict, str] = {
 
 def meanings(used: Collection[str]) -> list[tuple[str, str]]:
     """The words among these that a reader needs to be told, with its meaning; once what several share."""
-    told: list[tuple[str, str]] = []
-    said = False
+    reported: list[tuple[str, str]] = []
+    facts = False
     for verdict, meaning in _MEANINGS.items():
         if verdict.value in used:
-            told.append((verdict.value, meaning.replace(f" {_OWN}", "") if said else meaning))
-            said = said or _OWN in meaning
-    return told
+            reported.append((verdict.value, meaning.replace(f" {_OWN}", "") if facts else meaning))
+            facts = facts or _OWN in meaning
+    return reported
 
 
 DECIDED = (
@@ -306,11 +306,11 @@ class Finding:
             return self.waits or "There is nothing to check."
         if self.awaits is not None:
             return f"{self.awaits} was not run yet. {self._found(self.checks, self.others)}."
-        said = f"{self._found(self.deciding)}."
+        facts = f"{self._found(self.deciding)}."
         beside = [one for one in self.checks if one not in self.deciding and not one.met]
         if beside:
-            said += f" Beside the paper’s results, an expectation of our own: {self._told(beside)}."
-        return said
+            facts += f" Beside the paper’s results, an expectation of our own: {self._reported(beside)}."
+        return facts
 
     def _found(self, checks: Sequence[Check], controllers: Sequence[str] = ()) -> str:
         failed = [one for one in checks if not one.met]
@@ -320,21 +320,21 @@ class Finding:
         matter = [one for one in failed if one.shape] or failed
         if any(one.shape for one in matter):
             matter = [one for one in matter if one.outcome is Outcome.MISSED] or matter
-        return self._told(sorted(matter, key=lambda one: one.outcome is Outcome.UNDECIDED))
+        return self._reported(sorted(matter, key=lambda one: one.outcome is Outcome.UNDECIDED))
 
-    def _told(self, checks: Sequence[Check]) -> str:
+    def _reported(self, checks: Sequence[Check]) -> str:
         """Each failed check with what was expected; those that have too few runs are only counted."""
         noun = self.noun
         few = [one for one in checks if one.few]
-        told = [
-            f"{one.what}: {one.told(noun)} (expected {one.expected}{'; undecided' if one.why else ''})"
+        reported = [
+            f"{one.what}: {one.reported(noun)} (expected {one.expected}{'; undecided' if one.why else ''})"
             for one in checks
             if one not in few
         ]
         if few:
             runs = max(one.ours.count for one in few if one.ours is not None)
-            told.append(f"{counted(len(few), 'check')} undecided with {counted(runs, noun)}")
-        return "; ".join(told)
+            reported.append(f"{counted(len(few), 'check')} undecided with {counted(runs, noun)}")
+        return "; ".join(reported)
 
     @property
     def noun(self) -> str:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from fullpipe_studies.run import Plan
 
 # A claim's result, as in claims.json.
-Said: TypeAlias = "dict[str, Any]"
+Facts: TypeAlias = "dict[str, Any]"
 
 app = typer.Typer(no_args_is_help=True, help="Reproduce the papers' figures and tables.")
 
@@ -73,8 +73,8 @@ def listing(out: OutOfRuns = None, quick: Quick = False, as_json: AsJson = False
     everything = catalogue.everything()
     for reason in catalogue.load_installed().values():
         complain(reason)
-    said = _verdicts(everything, out, quick=quick)
-    rows = [_row(one, catalogue.built(one.id), said.get(one.id), quick=quick) for one in everything]
+    facts = _verdicts(everything, out, quick=quick)
+    rows = [_row(one, catalogue.built(one.id), facts.get(one.id), quick=quick) for one in everything]
     if as_json:
         print(json.dumps(rows, indent=1))
         return
@@ -134,10 +134,10 @@ def run(
         failed += _carry_out(plans, catalogue.study(paper), folder, carrier, attempts)
         names = {plan.claim.id for plan in plans}
         ran = [one for one in catalogue.everything() if one.id in names]
-        said = _verdicts(ran, folder)
-        rows += [_row(one, catalogue.built(one.id), said.get(one.id)) for one in ran]
+        facts = _verdicts(ran, folder)
+        rows += [_row(one, catalogue.built(one.id), facts.get(one.id)) for one in ran]
         if record:
-            _record(said, asked, [(catalogue.study(paper), folder)], larger=replace_larger)
+            _record(facts, asked, [(catalogue.study(paper), folder)], larger=replace_larger)
     if as_json:
         print(json.dumps(rows, indent=1))
     else:
@@ -152,19 +152,19 @@ def claims(record: Record = False, replace_larger: ReplaceLarger = False, out: O
     from fullpipe_studies import catalogue, document
 
     _check_there(out)
-    said = _verdicts(catalogue.everything(), out)
+    facts = _verdicts(catalogue.everything(), out)
     if record:
         folders = [(study, _found(out, study.name)) for study in catalogue.papers()]
-        _record(said, None, folders, larger=replace_larger)
+        _record(facts, None, folders, larger=replace_larger)
     else:
-        print(document.markdown(document.rows(document.recorded(said.values()))), end="")
+        print(document.markdown(document.rows(document.recorded(facts.values()))), end="")
 
 
 _FILE = "claims.jsonl"
 
 
 def _record(
-    said: "dict[str, Said]",
+    facts: "dict[str, Facts]",
     worlds: "Sequence[str] | None",
     folders: "Sequence[tuple[Study, Path]]",
     *,
@@ -179,7 +179,7 @@ def _record(
 
     path = evidence.folder() / _FILE
     lines = [
-        line for line in document.recorded(said.values()) if worlds is None or line["key"]["world"] in worlds
+        line for line in document.recorded(facts.values()) if worlds is None or line["key"]["world"] in worlds
     ]
     before = {(row.claim, row.world): row.word for row in document.rows(evidence.read(path)) if row.line}
     evidence.replace(path, lines, size=None if larger else document.size)
@@ -189,7 +189,7 @@ def _record(
             say(f"{row.claim}, {row.world}: {was} before, {row.word} now; note why in its paper's notes.toml")
     pages = path.parent.parent / "docs" / "reference"
     files.make_folder(pages)
-    gallery.pictures(pages / "gallery.md", folders, set(said), complain)
+    gallery.pictures(pages / "gallery.md", folders, set(facts), complain)
     say(f"Recorded: {path}; `make docs` puts it into the pages")
 
 
@@ -309,11 +309,11 @@ def _check_there(folder: Path | None) -> None:
         raise mistake("out", str(folder), "a folder that `fullpipe study run` wrote", "name one that exists")
 
 
-def _verdicts(claims: "Sequence[Listed]", out: Path | None, *, quick: bool = False) -> "dict[str, Said]":
+def _verdicts(claims: "Sequence[Listed]", out: Path | None, *, quick: bool = False) -> "dict[str, Facts]":
     """The last results of claims, by claim."""
     from fullpipe_studies import write
 
-    found: dict[str, Said] = {}
+    found: dict[str, Facts] = {}
     # A given folder may be that of every paper. It is read, and damage in it is reported, once.
     for folder in dict.fromkeys(_found(out, one.paper, quick=quick) for one in claims):
         found |= write.verdicts(folder, complain)
@@ -321,13 +321,13 @@ def _verdicts(claims: "Sequence[Listed]", out: Path | None, *, quick: bool = Fal
 
 
 def _row(
-    one: "Listed", built: "Built | None", said: "Said | None", *, quick: bool = False
+    one: "Listed", built: "Built | None", facts: "Facts | None", *, quick: bool = False
 ) -> dict[str, object]:
     """A claim's worlds, expected times and last verdicts."""
     from fullpipe_studies import run as running
     from fullpipe_studies.claim import Size, Verdict
 
-    findings = {finding["world"]: finding for finding in said["findings"]} if said else {}
+    findings = {finding["world"]: finding for finding in facts["findings"]} if facts else {}
     times: dict[str, float] = {}
     if built is not None:
         size = Size.QUICK if quick else Size.FULL
@@ -350,22 +350,22 @@ def _row(
             }
             for world in shown
         },
-        "size": said["size"] if said else None,
-        "fewer": _fewer(built, said),
+        "size": facts["size"] if facts else None,
+        "fewer": _fewer(built, facts),
         "cause": built.claim.cause if built is not None and _missed(findings.values()) else "",
     }
 
 
-def _fewer(built: "Built | None", said: "Said | None") -> str:
+def _fewer(built: "Built | None", facts: "Facts | None") -> str:
     """How many seeds a result has, if fewer than the claim's own in that form."""
     from fullpipe_studies.claim import Size
 
-    if built is None or said is None:
+    if built is None or facts is None:
         return ""
-    own = built.claim.seeds_of(Size(said["size"]))
-    return f"{said['seeds']} of {own} seeds" if said["seeds"] < own else ""
+    own = built.claim.seeds_of(Size(facts["size"]))
+    return f"{facts['seeds']} of {own} seeds" if facts["seeds"] < own else ""
 
 
-def _missed(findings: "Iterable[Said]") -> bool:
+def _missed(findings: "Iterable[Facts]") -> bool:
     """Whether a check of a claim failed in some world, or could not be decided."""
     return any(check["outcome"] != "met" for finding in findings for check in finding["checks"])

@@ -256,19 +256,19 @@ def _about_words(shown: Sequence[Row]) -> list[str]:
     judged = meanings(used)
     others = [(one.value, meaning) for one, meaning in _WITHOUT_RUNS.items() if one.value in used]
     words = [f"* **{capitalised(word)}**: {meaning}" for word, meaning in (*judged, *others)]
-    told = ["", *words] if words else []
+    reported = ["", *words] if words else []
     if judged:
-        told += ["", DECIDED]
+        reported += ["", DECIDED]
     if any(one.form for one in shown):
-        told += ["", _FORM_SAID]
+        reported += ["", _FORM_SAID]
     reasons = [
         f"“{word.strip('()')}”, {meaning}"
         for word, meaning in _IN_REASONS.items()
         if any(word in one.reason for one in shown)
     ]
     if reasons:
-        told += ["", f"In reasons: {_BETWEEN.join(reasons)}."]
-    return told
+        reported += ["", f"In reasons: {_BETWEEN.join(reasons)}."]
+    return reported
 
 
 def _parts(row: Row) -> list[str]:
@@ -289,19 +289,19 @@ def _reason(row: Row, rest: str | None) -> str:
 
 
 def _long_reasons(shown: Sequence[Row]) -> list[str]:
-    told = []
+    reported = []
     for row in shown:
         if parts := _parts(row):
-            told += ["", f"### {row.claim}, {row.world}", "", *(f"* {one}" for one in parts)]
-    return ["", _REASONS, *told] if told else []
+            reported += ["", f"### {row.claim}, {row.world}", "", *(f"* {one}" for one in parts)]
+    return ["", _REASONS, *reported] if reported else []
 
 
 def _causes(shown: Sequence[Row]) -> list[str]:
     """The causes of misses, as far as somebody looked into them."""
     missed = dict.fromkeys(one.claim for one in shown if one.missed)
     built = (one for name in missed if (one := catalogue.built(name)) is not None)
-    told = [f"* `{one.id}`: {_sentence(one.claim.cause)}" for one in built if one.claim.cause]
-    return ["", _CAUSES, "", *told] if told else []
+    reported = [f"* `{one.id}`: {_sentence(one.claim.cause)}" for one in built if one.claim.cause]
+    return ["", _CAUSES, "", *reported] if reported else []
 
 
 def _changes(shown: Sequence[Row]) -> list[str]:
@@ -312,19 +312,19 @@ def _changes(shown: Sequence[Row]) -> list[str]:
         change = None if built is None else built.changes.get(row.world)
         if change is not None and change.now == row.word:
             same.setdefault(change, []).append(f"`{row.claim}` {row.world}")
-    told = [
+    reported = [
         f"* {f'{one.on}: ' if one.on else ''}{one.was} → {one.now}: {', '.join(names)}."
         f"{f' {_sentence(one.why)}' if one.why else ''}"
         for one, names in same.items()
     ]
-    return ["", _CHANGES, "", _CHANGES_SAID, "", *told] if told else []
+    return ["", _CHANGES, "", _CHANGES_SAID, "", *reported] if reported else []
 
 
-def _sentence(said: str) -> str:
+def _sentence(facts: str) -> str:
     """Text with one full stop at its end, on one line; nothing stays nothing."""
-    return said and f"{_flat(said).removesuffix('.')}."
+    return facts and f"{_flat(facts).removesuffix('.')}."
 
 
-def _flat(said: str) -> str:
+def _flat(facts: str) -> str:
     """Text on one line."""
-    return re.sub(r"\s*[\r\n]\s*", " ", said).strip()
+    return re.sub(r"\s*[\r\n]\s*", " ", facts).strip()

@@ -33,8 +33,8 @@ def pictures(
     """Writes the images of these claims into a folder with the document's name without the suffix."""
     for study, folder in folders:
         for result in loaded(study, folder, say):
-            if result.svg is not None and result.said["id"] in claims:
-                name = f"{document.stem}/{study.name}-{result.said['name']}.png"
+            if result.svg is not None and result.facts["id"] in claims:
+                name = f"{document.stem}/{study.name}-{result.facts['name']}.png"
                 files.write(document.parent, name, as_png(result.svg, scale=_SCALE))
 
 
@@ -71,11 +71,11 @@ def markdown(
     return "\n".join(parts)
 
 
-def _entry(built: Built, shown: str, look_at: str, said: str) -> str:
+def _entry(built: Built, shown: str, look_at: str, facts: str) -> str:
     title = built.about.title
     figure = f"![{built.id}]({shown})\n\n" if shown else ""  # The heading describes it.
     figure += f"{look_at}\n\n" if shown and look_at else ""
-    return f"### {title} ({built.claim.source})\n\n{figure}{said}\n"
+    return f"### {title} ({built.claim.source})\n\n{figure}{facts}\n"
 
 
 def _verdicts(rows: Sequence[Row]) -> str:

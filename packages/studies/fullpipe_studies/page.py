@@ -5,7 +5,7 @@ from typing import Any
 
 from fullpipe.report.figures import theme
 from fullpipe.report.page import Heading, figure, page, table, text
-from fullpipe.report.provenance import said_time
+from fullpipe.report.provenance import time_text
 from fullpipe.runs.worlds import registry
 from fullpipe.text import capitalised, counted
 from fullpipe_studies import tables
@@ -34,8 +34,8 @@ def html(study: Study, results: Sequence[Mapping[str, Any]], svgs: Mapping[str, 
 def _words(results: Sequence[Mapping[str, Any]]) -> str:
     """What the words of this page's verdicts mean, and how checks are decided."""
     used = {one["verdict"] for result in results for one in result["findings"]}
-    said = " ".join(f"{capitalised(word)}: {meaning}" for word, meaning in meanings(used))
-    return f'<p class="quiet">{text(f"{said} {_NOTE}".strip())}</p>'
+    facts = " ".join(f"{capitalised(word)}: {meaning}" for word, meaning in meanings(used))
+    return f'<p class="quiet">{text(f"{facts} {_NOTE}".strip())}</p>'
 
 
 def _header(study: Study) -> str:
@@ -44,9 +44,9 @@ def _header(study: Study) -> str:
         "Method": study.about.method,
         "Prediction": study.about.prediction,
     }
-    said = "".join(f"<p><b>{name}:</b> {text(part)}</p>" for name, part in parts.items())
+    facts = "".join(f"<p><b>{name}:</b> {text(part)}</p>" for name, part in parts.items())
     cite = f'<p class="quiet">{text(study.paper.cite)}</p>'
-    return f"<header><h1>{text(study.paper.title)}</h1>{cite}{said}</header>"
+    return f"<header><h1>{text(study.paper.title)}</h1>{cite}{facts}</header>"
 
 
 def _summary(study: Study, results: Sequence[Mapping[str, Any]]) -> str:
@@ -145,25 +145,25 @@ def _setups(finding: Mapping[str, Any]) -> str:
 
 def _each(checks: Mapping[str, Mapping[str, Any]], name: str) -> str:
     """A check's text for every world: once if it is the same. It differs e.g. if a rate was scaled."""
-    said = {world: str(check[name]) for world, check in checks.items()}
-    if len(set(said.values())) == 1:
-        return text(next(iter(said.values())))
-    return "<br>".join(text(f"{theme.world_title(world)}: {one}") for world, one in said.items())
+    facts = {world: str(check[name]) for world, check in checks.items()}
+    if len(set(facts.values())) == 1:
+        return text(next(iter(facts.values())))
+    return "<br>".join(text(f"{theme.world_title(world)}: {one}") for world, one in facts.items())
 
 
 def _value(check: Mapping[str, Any] | None, *, why: bool = True) -> str:
     """A check's value, outcome and count, and why it is undecided."""
     if check is None:
         return "–"
-    said = text(check["said"])
+    facts = text(check["said"])
     count = f"<small> n = {check['count']}</small>" if check["count"] else ""
     match check["outcome"]:
         case Outcome.MISSED.value:
-            said = f"<b>{said}, missed</b>"
+            facts = f"<b>{facts}, missed</b>"
         case Outcome.UNDECIDED.value:
             reason = f" <small>({text(check['why'])})</small>" if why else ""
-            said = f"{said}, <b>undecided</b>{reason}"
-    return f"{said}{count}"
+            facts = f"{facts}, <b>undecided</b>{reason}"
+    return f"{facts}{count}"
 
 
 def _provenance(result: Mapping[str, Any]) -> str:
@@ -174,7 +174,7 @@ def _provenance(result: Mapping[str, Any]) -> str:
     command = result.get("command", f"fullpipe study run {result['id']}")
     return (
         f"Provenance: {done or 'no runs'}{short}{machine}; Fullpipe {text(result['version'])}, "
-        f"{text(said_time(result['at']))}; <code>{text(command)}</code>"
+        f"{text(time_text(result['at']))}; <code>{text(command)}</code>"
     )
 
 

@@ -263,13 +263,13 @@ def _because(claim: Claim, data: Data, findings: Sequence[Finding]) -> list[str]
     cause = [claim.cause] if failed and claim.cause else []
     if claim.explain is None:
         return cause
-    said: dict[str, list[str]] = {}
+    facts: dict[str, list[str]] = {}
     for world in failed:
         for sentence in claim.explain(data.of(world)):
-            said.setdefault(sentence, []).append(world)
+            facts.setdefault(sentence, []).append(world)
     if len(findings) == 1:
-        return [*cause, *said]
-    return [*cause, *(f"{_named_worlds(worlds)}: {sentence}" for sentence, worlds in said.items())]
+        return [*cause, *facts]
+    return [*cause, *(f"{_named_worlds(worlds)}: {sentence}" for sentence, worlds in facts.items())]
 
 
 def _short(stored: Stored) -> str:
@@ -314,8 +314,8 @@ def _fewer(plan: Plan, world: str, trusted: Mapping[tuple[str, str], int]) -> st
     if all(trusted.get((world, cell), 0) == count for cell, count in asked.items()):
         return None
     least, largest = min(counts), max(counts)
-    said = str(least) if least == largest else f"{least} to {largest}"
-    return f"{said} of {counted(most, registry.named(world).noun)}"
+    facts = str(least) if least == largest else f"{least} to {largest}"
+    return f"{facts} of {counted(most, registry.named(world).noun)}"
 
 
 def _missing(plan: Plan, world: str, trusted: Mapping[tuple[str, str], int]) -> str | None:

@@ -71,5 +71,5 @@ def _coloured(verdict: str, form: str = "") -> Text:
 def _form(row: Mapping[str, Any], one: Mapping[str, Any]) -> str:
     """What a reader of a verdict must know: a short form, fewer seeds."""
     size = row["size"] if row["size"] not in (None, "full") else ""
-    said = ", ".join(filter(None, (size, row.get("fewer", ""))))
-    return f" ({said})" if one["reason"] and said else ""
+    facts = ", ".join(filter(None, (size, row.get("fewer", ""))))
+    return f" ({facts})" if one["reason"] and facts else ""

@@ -91,7 +91,7 @@ class Loaded:
     Without runs there is no figure.
     """
 
-    said: dict[str, Any]
+    facts: dict[str, Any]
     spec: dict[str, Any] | None
     svg: str | None
 
@@ -123,10 +123,10 @@ def claim(result: Result, folder: Path) -> None:
 def paper(study: Study, folder: Path, say: Callable[[str], object] = lambda _line: None) -> Path:
     """Writes the results of all claims of a paper, and returns the report. `say` gets notes on omissions."""
     results = loaded(study, folder, say)
-    about = {"paper": study.name, "claims": [one.said for one in results]}
+    about = {"paper": study.name, "claims": [one.facts for one in results]}
     files.write(folder, "claims.json", json.dumps(about, indent=1).encode())
-    svgs = {one.said["name"]: one.svg for one in results if one.svg is not None}
-    html = page.html(study, [{**one.said, "spec": one.spec} for one in results], svgs)
+    svgs = {one.facts["name"]: one.svg for one in results if one.svg is not None}
+    html = page.html(study, [{**one.facts, "spec": one.spec} for one in results], svgs)
     return files.write(folder, "report.html", html.encode())
 
 
@@ -151,36 +151,36 @@ def verdicts(folder: Path, say: Callable[[str], object] = lambda _line: None) ->
     """
     path = folder / "claims.json"
     try:
-        said = _read(path)
-        _expect(path, said, {"paper": str, "claims": list})
+        facts = _read(path)
+        _expect(path, facts, {"paper": str, "claims": list})
     except FileNotFoundError:
         return {}
     except _Damaged as error:
         say(f"{error}; its verdicts are left out; {_anew('PAPER.CLAIM', folder)}, whichever claim it is of")
         return {}
     found = {}
-    for number, one in enumerate(said["claims"]):
+    for number, one in enumerate(facts["claims"]):
         try:
             _expect(path, one, _SAID, f"claims[{number}]")
             found[one["id"]] = _today(one)
         except _Damaged as error:
             name = one["id"] if isinstance(one, dict) and isinstance(one.get("id"), str) else None
-            anew = _anew(name or f"{said['paper']}.CLAIM", folder)
+            anew = _anew(name or f"{facts['paper']}.CLAIM", folder)
             say(f"{error}; the verdict of {name or 'that claim'} is left out; {anew}")
     return found
 
 
 def _load(built: Built, path: Path, figure: Path) -> Loaded:
-    said = _read(path)
-    _expect(path, said, _SAID)
-    if said["id"] != built.id or said["name"] != built.name:
-        raise _Damaged(f"{path} is damaged: it is the result of {said['id']}")
-    if "spec" not in said or not isinstance(said["spec"], dict | None):
+    facts = _read(path)
+    _expect(path, facts, _SAID)
+    if facts["id"] != built.id or facts["name"] != built.name:
+        raise _Damaged(f"{path} is damaged: it is the result of {facts['id']}")
+    if "spec" not in facts or not isinstance(facts["spec"], dict | None):
         raise _Damaged(f"{path} is damaged: spec is missing or has the wrong type")
-    spec = said.pop("spec")
-    said = _today(said)
+    spec = facts.pop("spec")
+    facts = _today(facts)
     if spec is None:
-        return Loaded(said, None, None)
+        return Loaded(facts, None, None)
     try:
         svg = figure.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -189,17 +189,17 @@ def _load(built: Built, path: Path, figure: Path) -> Loaded:
         raise _Damaged(f"{figure} cannot be read: {error}") from None
     if not (svg.startswith("<svg") and svg.rstrip().endswith("</svg>")):
         raise _Damaged(f"{figure} is damaged: it is not a complete SVG")
-    return Loaded(said, spec, svg)
+    return Loaded(facts, spec, svg)
 
 
-def _today(said: dict[str, Any]) -> dict[str, Any]:
+def _today(facts: dict[str, Any]) -> dict[str, Any]:
     """A result with what follows from its values today, whatever rule it was written by."""
     findings = []
-    for one in said["findings"]:
+    for one in facts["findings"]:
         setups = {setup["name"]: judged(setup["checks"]) for setup in one["setups"]}
         name = next((setup["name"] for setup in one["setups"] if setup["judged"]), "")
         findings.append(finding(replace(judge(one, one["checks"]), setups=setups), name))
-    return {**said, "findings": findings}
+    return {**facts, "findings": findings}
 
 
 def _read(path: Path) -> Any:
@@ -327,7 +327,7 @@ def _check(check: Check, noun: str) -> dict[str, Any]:
         "modes": None if check.modes is None else [[*map(finite, part)] for part in modes],
         "infinite": ours is not None and check.exact(ours.most) == math.inf,
         "count": 0 if ours is None else ours.count,
-        "said": check.told(noun),
+        "said": check.reported(noun),
         "outcome": check.outcome.value,
         "why": check.why,
     }

@@ -114,7 +114,7 @@ class Answer:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything in plain values."""
-        told: dict[str, Any] = {
+        reported: dict[str, Any] = {
             "answer": self.answer,
             "winner": self.winner,
             "goal": self.goal,
@@ -137,22 +137,22 @@ class Answer:
             ],
         }
         if self.parts:
-            told["paths"] = len(self.paths)
-            told["seeds"] = self.ranking.seeds
-            told["complete"] = self.whole
-            told["parts"] = [
+            reported["paths"] = len(self.paths)
+            reported["seeds"] = self.ranking.seeds
+            reported["complete"] = self.whole
+            reported["parts"] = [
                 {"controller": one.candidate, "wins": one.wins, "leads": one.leads} for one in self.parts
             ]
-            told["boundaries"] = None if self.boundaries is None else asdict(self.boundaries)
-            told["winners"] = [
+            reported["boundaries"] = None if self.boundaries is None else asdict(self.boundaries)
+            reported["winners"] = [
                 {"path": path_of(path), "winner": ranking.winner, "leaders": list(ranking.leaders)}
                 for path, ranking in zip(self.paths, self.rankings, strict=True)
             ]
-            return told
-        told["seeds"] = self.ranking.seeds
-        told["settled"] = self.ranking.settled
-        told["ranking"] = [_place(place) for place in self.ranking.places]
-        told["crossings"] = [
+            return reported
+        reported["seeds"] = self.ranking.seeds
+        reported["settled"] = self.ranking.settled
+        reported["ranking"] = [_place(place) for place in self.ranking.places]
+        reported["crossings"] = [
             {
                 "quantity": one.quantity,
                 "side": "below" if one.below else "above",
@@ -160,14 +160,14 @@ class Answer:
                 "until": one.until,
                 "ahead": one.ahead,
                 "behind": one.behind,
-                "lacks": one.lacks,
+                "lacks": one.shortfall,
                 "seen_at": one.seen_at,
             }
             for one in self.crossings
         ]
-        told["looked_at"] = [asdict(one) for one in self.looked]
-        told["crossings_complete"] = bool(self.looked) and all(one.complete for one in self.looked)
-        return told
+        reported["looked_at"] = [asdict(one) for one in self.looked]
+        reported["crossings_complete"] = bool(self.looked) and all(one.complete for one in self.looked)
+        return reported
 
     def to_json(self) -> str:
         """`to_dict` as text."""
@@ -199,8 +199,8 @@ def called(candidate: str) -> str:
 
 
 def _behind(others: Sequence[Place], first: Place) -> str:
-    said = [f"{one.candidate} scores {percent(one.behind.mean / first.score.mean)} less" for one in others]
-    return joined([said[0], *(one.replace(" scores", "") for one in said[1:])])
+    message = [f"{one.candidate} scores {percent(one.behind.mean / first.score.mean)} less" for one in others]
+    return joined([message[0], *(one.replace(" scores", "") for one in message[1:])])
 
 
 def _over_a_range(advice: Answer) -> str:
@@ -210,10 +210,10 @@ def _over_a_range(advice: Answer) -> str:
     if advice.winner is not None:
         won = f"it is the clear winner on {best.wins * paths:.0f} of {paths} paths in the range"
         return f"Run {called(best.candidate)}: {won}{f'; {none}' if unclear else ''}."
-    said = [f"{one.candidate} on {one.wins * paths:.0f}" for one in advice.parts if one.wins > 0]
-    if not said:
+    message = [f"{one.candidate} on {one.wins * paths:.0f}" for one in advice.parts if one.wins > 0]
+    if not message:
         return f"No clear winner over the range, nor on any of {paths} paths in it."
-    won = f"of {paths} paths in it, {joined(said)}"
+    won = f"of {paths} paths in it, {joined(message)}"
     return f"No clear winner over the range. Clearly best: {won}{f'; {none}' if unclear else ''}."
 
 

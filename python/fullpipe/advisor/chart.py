@@ -46,12 +46,12 @@ def path(advice: Answer) -> str:
     """The path and what it is for, in a line."""
     given = path_of(advice.question)
     words = {"rtt": "round-trip time", "flow_size": "flows of", "tcp_memory": "TCP memory"}
-    said = [
+    message = [
         f"{words.get(name, name)} {', '.join(value) if isinstance(value, list) else value}"
         for name, value in given.items()
         if name != "ecn"
     ]
-    return f"{', '.join([*said, *(['ECN'] if given.get('ecn') else [])])}; for {advice.goal}"
+    return f"{', '.join([*message, *(['ECN'] if given.get('ecn') else [])])}; for {advice.goal}"
 
 
 def _scores(advice: Answer) -> alt.LayerChart:
@@ -140,14 +140,14 @@ def _table(advice: Answer) -> str:
 
 
 def _notes(advice: Answer) -> str:
-    said = [f"<p>{text(note)}</p>" for note in [*terminal.notes(advice), advice.hosts]]
+    message = [f"<p>{text(note)}</p>" for note in [*terminal.notes(advice), advice.hosts]]
     if crossed := terminal.crossings(advice):
         title, *lines = crossed
         listed = "".join(f"<li>{text(line)}</li>" for line in lines)
-        said.append(f"<p>{text(title)}</p>{f'<ul>{listed}</ul>' if listed else ''}")
+        message.append(f"<p>{text(title)}</p>{f'<ul>{listed}</ul>' if listed else ''}")
     if advice.trust:
-        said.append(f"<p>How far to trust it: {text(advice.trust)}</p>")
-    return "".join(said)
+        message.append(f"<p>How far to trust it: {text(advice.trust)}</p>")
+    return "".join(message)
 
 
 def _apply(advice: Answer, title: str, simulated: bool) -> str:

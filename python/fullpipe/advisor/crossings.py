@@ -56,7 +56,7 @@ class Crossing:
     ahead: str
     behind: str
     # How much of the new leader's score the old one lacks, where it was seen.
-    lacks: float
+    shortfall: float
     seen_at: float
 
     def __str__(self) -> str:
@@ -73,7 +73,9 @@ class Crossing:
                 where = f"{side} a value between {low} and {high}"
         where = f"{where} of {name}"
         there = shown(self.quantity, self.seen_at)
-        return f"{where}, {self.ahead} is ahead: {self.behind} scores {percent(self.lacks)} less at {there}"
+        return (
+            f"{where}, {self.ahead} is ahead: {self.behind} scores {percent(self.shortfall)} less at {there}"
+        )
 
 
 @dataclass(frozen=True)
@@ -223,9 +225,9 @@ class _Seek:
             (value, _), (last, _), (inner, _) = stretch[0], stretch[-1], stretches[number - 1][-1]
             # Right at the edge, nobody is far ahead.
             seen_at = next((one for one, _ in stretch if _factor(one, value) >= _CLEAR), last)
-            ahead, behind, lacks = self._lead(way.seen[seen_at])
+            ahead, behind, shortfall = self._lead(way.seen[seen_at])
             until = last if number + 1 < len(stretches) else None
-            one = Crossing(way.quantity, way.below, value, inner, until, ahead, behind, lacks, seen_at)
+            one = Crossing(way.quantity, way.below, value, inner, until, ahead, behind, shortfall, seen_at)
             found.append(one)
         return found
 

@@ -92,11 +92,11 @@ class Case:
     def name(self) -> str:
         """Its path and goal for people."""
         asked = self.question
-        said = [str(asked.rate), str(asked.rtt), asked.buffer_text]
-        said += [f"loss {asked.loss}"] if asked.loss else []
-        said += [f"beside {count} {name}" for name, count in asked.competitors]
-        said += [f"flows of {asked.flow_size}"] if asked.flow_size else []
-        return ", ".join(said)
+        message = [str(asked.rate), str(asked.rtt), asked.buffer_text]
+        message += [f"loss {asked.loss}"] if asked.loss else []
+        message += [f"beside {count} {name}" for name, count in asked.competitors]
+        message += [f"flows of {asked.flow_size}"] if asked.flow_size else []
+        return ", ".join(message)
 
 
 def draw(paths: int = PATHS, seed: int = SEED) -> list[Case]:
@@ -274,8 +274,8 @@ class Held(Judged):
         """Whether more repetitions would say nothing new."""
         if not self.judged or any(len(values) < REPETITIONS[0] for values in self.scores.values()):
             return False
-        lacks = [self.lack(self.advised, name) for name in self.scores if name != self.advised]
-        return any(one.low > WITHIN for one in lacks) or all(one.settled for one in lacks)
+        shortfall = [self.lack(self.advised, name) for name in self.scores if name != self.advised]
+        return any(one.low > WITHIN for one in shortfall) or all(one.settled for one in shortfall)
 
 
 @dataclass(frozen=True)
@@ -419,15 +419,15 @@ class Table(Shown):
 def _row(one: Judged) -> list[str]:
     """A case's line in the page."""
     scores = [f"{one.mean(name):.3f} ({count})" if count else "–" for name, count in one.counts.items()]
-    lacks = "–"
+    shortfall = "–"
     if one.judged and one.best != one.advised:
         lack = one.lack(one.advised)
-        lacks = f"{100 * lack.mean:.1f} % ({100 * lack.low:.1f}..{100 * lack.high:.1f})"
+        shortfall = f"{100 * lack.mean:.1f} % ({100 * lack.low:.1f}..{100 * lack.high:.1f})"
     elif one.judged:
-        lacks = "0"
+        shortfall = "0"
     best = one.best if one.judged else "–"
     advised = " = ".join(one.leaders)
-    return [str(one.number), one.name, one.purpose, advised, best, *scores, lacks, one.verdict]
+    return [str(one.number), one.name, one.purpose, advised, best, *scores, shortfall, one.verdict]
 
 
 def write(table: Table, folder: Path) -> None:

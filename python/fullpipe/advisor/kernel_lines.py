@@ -25,7 +25,7 @@ class Recorded(Judged):
     leaders: tuple[str, ...]
     counts: dict[str, int]
     means: dict[str, float]
-    lacks: Lack | None = None
+    shortfall: Lack | None = None
     # Who was not within the tolerance, although the rounded means of an old table do not show it.
     beyond: tuple[str, ...] = ()
 
@@ -39,9 +39,9 @@ class Recorded(Judged):
 
     def lack(self, candidate: str, other: str | None = None) -> Lack:
         """What the advised one lacks against the best one; others are not known."""
-        if self.lacks is None or candidate != self.advised or other not in (None, self.best):
+        if self.shortfall is None or candidate != self.advised or other not in (None, self.best):
             raise ValueError(f"{candidate} against {other or self.best}")
-        return self.lacks
+        return self.shortfall
 
 
 def check() -> None:
@@ -86,8 +86,8 @@ def lines(table: Table, seed: int) -> list[evidence.Line]:
 
 def shown(found: Sequence[Mapping[str, Any]], older: str = "") -> Shown:
     """What the tables of these lines show."""
-    said = (one["made"] for one in found)
-    made = {", ".join([f"Fullpipe {one['fullpipe']}", *map(ran_by, one["ran_by"])]) for one in said}
+    message = (one["made"] for one in found)
+    made = {", ".join([f"Fullpipe {one['fullpipe']}", *map(ran_by, one["ran_by"])]) for one in message}
     return Shown(tuple(map(_path, found)), "kernel", joined(sorted(made)), older=older)
 
 
@@ -101,5 +101,5 @@ def _path(line: Mapping[str, Any]) -> Recorded:
     if not one.judged:
         return one
     if (old := line.get("imported")) is not None:
-        return replace(one, lacks=Lack(**old["lack"]), beyond=tuple(old["beyond"]))
-    return replace(one, lacks=Lack.of(scores[one.advised], scores[one.best]))
+        return replace(one, shortfall=Lack(**old["lack"]), beyond=tuple(old["beyond"]))
+    return replace(one, shortfall=Lack.of(scores[one.advised], scores[one.best]))

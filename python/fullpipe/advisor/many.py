@@ -91,12 +91,12 @@ class Answers:
             f"{name} on {100 * self.share(name):.0f} %" for name in self.candidates if self.share(name) > 0
         ]
         none = f"no clear winner on {100 * self.share(None):.0f} %"
-        said = (
+        message = (
             f"{counted(len(self.answered), 'path')}: {joined([*won, none] if self.share(None) > 0 else won)}."
         )
         if self.refused:
-            said += f" {len(self.answered)} of {counted(self.paths, 'path')} could be answered."
-        return said
+            message += f" {len(self.answered)} of {counted(self.paths, 'path')} could be answered."
+        return message
 
     def to_dict(self) -> dict[str, Any]:
         """Everything in plain values."""
@@ -179,7 +179,7 @@ def answer(
         left_s = until_s - time.monotonic()
         own_s = None if budget_s is None else min(max(left_s / waiting, 1e-3), MOST_BUDGET_S)
 
-        def tell(doing: str, part: float) -> None:
+        def report(doing: str, part: float) -> None:
             nonlocal shown
             shown = max(shown, (number + part) / len(paths))
             watch(f"path {number + 1} of {len(paths)}: {doing}", shown)
@@ -194,7 +194,7 @@ def answer(
                 given=given_of(asked),
                 measured=paths[number].says,
                 left_out=(*paths[number].left_out, *left_out),
-                watch=tell,
+                watch=report,
             )
         except ScenarioError as error:
             if error.field != "budget":

@@ -86,12 +86,12 @@ class MapAnswer:
     def shown(self, quantity: str) -> list[str]:
         """The values of an axis for people, with as many digits as it takes to tell them apart."""
         values = self.x_values if quantity == self.x else self.y_values
-        said: list[str] = []
+        message: list[str] = []
         for digits in range(2, 8):
-            said = [self._shown(quantity, value, digits) for value in values]
-            if len(set(said)) == len(said):
+            message = [self._shown(quantity, value, digits) for value in values]
+            if len(set(message)) == len(message):
                 break
-        return said
+        return message
 
     def _shown(self, quantity: str, value: float, digits: int) -> str:
         if self.unit(quantity) == "BDP":
@@ -109,14 +109,14 @@ class MapAnswer:
 
     def __str__(self) -> str:
         shares = {name: self.share(name) for name in self.question.candidates}
-        said = [f"{name} {100 * shares[name]:.0f} %" for name in sorted(shares, key=lambda one: -shares[one])]
-        return (
-            f"Clear winner on {len(self.points)} paths: {', '.join(said)}; none {100 * self.unclear:.0f} %."
-        )
+        message = [
+            f"{name} {100 * shares[name]:.0f} %" for name in sorted(shares, key=lambda one: -shares[one])
+        ]
+        return f"Clear winner on {len(self.points)} paths: {', '.join(message)}; none {100 * self.unclear:.0f} %."
 
     def to_dict(self) -> dict[str, Any]:
         """Everything in plain values."""
-        told = {
+        reported = {
             "answer": str(self),
             "shares": {name: self.share(name) for name in self.question.candidates},
             "unclear": self.unclear,
@@ -141,7 +141,7 @@ class MapAnswer:
                 for point in self.points
             ],
         }
-        return told if self.tree is None else told | {"tree": self.tree.to_dict()}
+        return reported if self.tree is None else reported | {"tree": self.tree.to_dict()}
 
     def to_json(self) -> str:
         """`to_dict` as text."""

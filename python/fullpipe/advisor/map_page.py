@@ -126,22 +126,22 @@ def _axis(values: Sequence[float], **more: Any) -> alt.Axis:
 def _fixed(of: MapAnswer) -> str:
     """What is the same everywhere on the map."""
     asked = of.question
-    said = [
+    message = [
         f"{_TITLES.get(name, name).lower()} {value}"
         for name in NAMES
         if name not in (of.x, of.y)
         and (value := asked.buffer_text if name == "buffer" else getattr(asked, name)) not in (None, False)
     ]
-    said += [f"beside {count} {name}" for name, count in asked.competitors]
-    said += ["ECN"] if asked.ecn else []
-    said += ["every flow paced by fq" if asked.pacing else "hosts without pacing"]
-    return ", ".join(said)
+    message += [f"beside {count} {name}" for name, count in asked.competitors]
+    message += ["ECN"] if asked.ecn else []
+    message += ["every flow paced by fq" if asked.pacing else "hosts without pacing"]
+    return ", ".join(message)
 
 
 def tree_spec(of: MapAnswer, tree: Tree) -> dict[str, Any]:
     """The tree of a map as Vega-Lite."""
     colours = theme.controller_colours(of.question.candidates)
-    chart = trees.draw(tree.nodes, colours, _lines, _told, strength=_certain, wide=1.3)
+    chart = trees.draw(tree.nodes, colours, _lines, _reported, strength=_certain, wide=1.3)
     shared = f"{100 * tree.right / len(tree.tries):.0f} % of {len(tree.tries)} unseen paths"
     title = alt.TitleParams("Which to use", subtitle=[f"right on {shared}"])
     found: dict[str, Any] = (
@@ -163,7 +163,7 @@ def _lines(node: Node) -> list[str]:
     return [f"use {node.decision}", f"{node.counts[node.decision]} of {counted(node.paths, 'path')}"]
 
 
-def _told(node: Node) -> dict[str, str | int | float]:
+def _reported(node: Node) -> dict[str, str | int | float]:
     return {"best or as good": ", ".join(f"{name} on {often}" for name, often in node.counts.items())}
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from fullpipe._native import ScenarioError
 from fullpipe.errors import mistake, renamed
 from fullpipe.scenario import scenario
-from fullpipe.scenario.path import OPTIONS, said_of
+from fullpipe.scenario.path import OPTIONS, written_of
 from fullpipe.scenario.path import PARAMETERS as PATH_PARAMETERS
 from fullpipe.scenario.path_fields import Amount, PathValues, Range
 from fullpipe.scenario.scenario import Scenario
@@ -247,7 +247,7 @@ class Question(PathValues):
         document = {
             "name": "advise",
             "duration": duration,
-            "path": said_of(vars(self)),
+            "path": written_of(vars(self)),
             "flows": list(flows),
             "compare": list(compared),
             "record": {"series": False},

@@ -88,12 +88,12 @@ def ranked(goal: Goal, trials: Trials) -> Ranking:
 
 
 def _standing(behind: Estimate, best: float) -> Standing:
-    alike = ALIKE * best
+    equal = ALIKE * best
     low = behind.mean if behind.low is None else behind.low
     high = behind.mean if behind.high is None else behind.high
-    if low > alike:
+    if low > equal:
         return "behind"
-    return "level" if -alike <= low and high <= alike else "undecided"
+    return "level" if -equal <= low and high <= equal else "undecided"
 
 
 def rank(

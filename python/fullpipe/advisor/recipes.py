@@ -229,7 +229,7 @@ def of(controller: str, hosts: Hosts) -> list[Line]:
     lines = [*_of_hosts(linux, hosts), *_of_linux(linux)] if linux is not None else []
     with_lines = [(stack, key) for stack in STACKS if (key := _key(stack, own, linux)) is not None]
     for stack, key in with_lines:
-        text, needs = (_filled(said.get(key, ""), linux) for said in (stack.lines, stack.needs))
+        text, needs = (_filled(message.get(key, ""), linux) for message in (stack.lines, stack.needs))
         simulated = key == "any"
         lines.append(Line(stack.name, text, _installed(stack.name), needs, simulated))
     if not lines:
@@ -239,8 +239,8 @@ def of(controller: str, hosts: Hosts) -> list[Line]:
         lines.insert(0, Line("Linux", none, "", "Google's kernel has BBRv3", simulated=False))
     without = [stack for stack in STACKS if stack not in [one for one, _ in with_lines] and stack.has]
     if without:
-        said = "; ".join(f"{stack.name} {stack.version}: {stack.has}" for stack in without)
-        lines.append(Line("without a setting for it", said, simulated=False))
+        message = "; ".join(f"{stack.name} {stack.version}: {stack.has}" for stack in without)
+        lines.append(Line("without a setting for it", message, simulated=False))
     return lines
 
 
@@ -352,10 +352,10 @@ def _socket(linux: str) -> str:
 
 def _congctl() -> str:
     """Whether the `ip` that is installed knows the setting."""
-    said = _said("ip", "route", "help")
-    if said is None:
+    message = _message("ip", "route", "help")
+    if message is None:
         return ""
-    return "ip knows it here" if "congctl" in said else "ip does not know it here"
+    return "ip knows it here" if "congctl" in message else "ip does not know it here"
 
 
 # How installed programs say their version.
@@ -366,11 +366,11 @@ def _installed(name: str) -> str:
     """The version of a server that is installed here."""
     if name not in _VERSION:
         return ""
-    found = re.search(r"\d+\.\d+(\.\d+)?", _said(*_VERSION[name]) or "")
+    found = re.search(r"\d+\.\d+(\.\d+)?", _message(*_VERSION[name]) or "")
     return f"{found[0]} here" if found else ""
 
 
-def _said(program: str, *arguments: str) -> str | None:
+def _message(program: str, *arguments: str) -> str | None:
     """What an installed program prints; None if it is not installed or does not answer."""
     path = shutil.which(program)
     if path is None:

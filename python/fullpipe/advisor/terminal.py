@@ -122,21 +122,24 @@ def _columns(advice: Answer) -> list[str]:
         if found.goal is goals.BULK and (asked.competitors or asked.policer)
         else ", 1 at best"
     )
-    said = [f"Score{best}: {found.goal.means}."]
+    message = [f"Score{best}: {found.goal.means}."]
     if advice.parts:
         few = "" if advice.whole else "; the time was over before the others"
-        return [*said, f"{len(advice.paths)} paths spread over the range, {found.seeds} seeds on each{few}."]
+        return [
+            *message,
+            f"{len(advice.paths)} paths spread over the range, {found.seeds} seeds on each{few}.",
+        ]
     size = asked.flow_size or SHORT
-    said.append(
+    message.append(
         f"Goodput, RTT and retransmitted: of a long flow in its first {asked.duration_s():.3g} s. Short "
         f"flows: mean completion time of {size}. Harm: what a {asked.neighbour} flow loses of the goodput "
         "that it has alone."
     )
     if advice.brief:
-        said.append("The budget was too short for a measure without values; --budget gives it more.")
+        message.append("The budget was too short for a measure without values; --budget gives it more.")
     settled = "" if found.settled else "; more time (--budget) or seeds (--seeds) may settle the ranking"
-    said.append(f"± is half the 95 % confidence interval of the mean over {found.seeds} seeds{settled}.")
-    return said
+    message.append(f"± is half the 95 % confidence interval of the mean over {found.seeds} seeds{settled}.")
+    return message
 
 
 def crossings(advice: Answer) -> list[str]:
@@ -158,6 +161,6 @@ def _looked(looked: Sequence[Looked]) -> str:
     """How far and how finely the quantities were looked at."""
     steps = sorted({f"{one.step:.1f}" for one in looked})
     same = {step: [str(one) for one in looked if f"{one.step:.1f}" == step] for step in steps}
-    said = "; ".join(f"{joined(ranges)} in steps of at most {step}x" for step, ranges in same.items())
+    message = "; ".join(f"{joined(ranges)} in steps of at most {step}x" for step, ranges in same.items())
     rest = "" if all(one.complete for one in looked) else "; more would have taken too long"
-    return f"looked at: {said}{rest}"
+    return f"looked at: {message}{rest}"

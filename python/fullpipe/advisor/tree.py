@@ -78,7 +78,7 @@ class Try:
         """Whether nobody is clearly better."""
         return self.answer in self.ranking.leaders
 
-    def lacks(self, candidate: str) -> float:
+    def shortfall(self, candidate: str) -> float:
         """The share of the best score that a candidate lacks there."""
         best = self.ranking.places[0].score.mean
         return self.ranking.place(candidate).behind.mean / best if best else 0.0
@@ -116,7 +116,7 @@ class Tree:
     @property
     def lost(self) -> list[float]:
         """Where it errs, the share of the best score that its answer lacks."""
-        return [one.lacks(one.answer) for one in self.tries if not one.right]
+        return [one.shortfall(one.answer) for one in self.tries if not one.right]
 
     def rules(self) -> str:
         """The tree as indented rules."""
@@ -137,8 +137,8 @@ class Tree:
 
     def _cost(self) -> str:
         name, _ = self.constant
-        mean = statistics.fmean(one.lacks(one.answer) for one in self.tries)
-        alone = statistics.fmean(one.lacks(name) for one in self.tries)
+        mean = statistics.fmean(one.shortfall(one.answer) for one in self.tries)
+        alone = statistics.fmean(one.shortfall(name) for one in self.tries)
         lost = self.lost
         errs = ""
         if len(lost) == 1:
@@ -173,7 +173,7 @@ class Tree:
                         "jitter_ms": one.path.of("jitter"),
                         "answer": one.answer,
                         "right": one.right,
-                        "lacks": one.lacks(one.answer),
+                        "lacks": one.shortfall(one.answer),
                         "winner": one.ranking.winner,
                         "leaders": list(one.ranking.leaders),
                     }
@@ -284,15 +284,15 @@ def _leaf(
 
 def _telling(paths: Sequence[Numbers]) -> list[Feature]:
     """The features in which the paths differ, without those that follow from one before."""
-    told: list[tuple[Feature, list[float]]] = []
+    reported: list[tuple[Feature, list[float]]] = []
     for feature in FEATURES:
         values = [feature.seen(path) for path in paths]
         if min(values) <= 0 or min(values) == max(values):
             continue
         logs = [math.log(feature.of(path)) for path in paths]
-        if all(abs(statistics.correlation(logs, other)) < _SAME for _, other in told):
-            told.append((feature, logs))
-    return [feature for feature, _ in told]
+        if all(abs(statistics.correlation(logs, other)) < _SAME for _, other in reported):
+            reported.append((feature, logs))
+    return [feature for feature, _ in reported]
 
 
 def _rounded(feature: Feature, threshold: float, paths: Sequence[Numbers]) -> tuple[float, str]:

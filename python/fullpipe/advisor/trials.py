@@ -80,10 +80,10 @@ class Bench:
             return [run.summary for run in ran]
         tasks = self._tasks(wanted)
 
-        def tell(progress: sweep.Progress) -> None:
+        def report(progress: sweep.Progress) -> None:
             self.watch(progress.cost / progress.cost_in_all if progress.cost_in_all else 0.0)
 
-        outcome = sweep.carry_out(tasks, Memory(), Local(), watch=tell)
+        outcome = sweep.carry_out(tasks, Memory(), Local(), watch=report)
         if outcome.failed:
             raise SweepError(outcome.failed[0].reason)
         done = outcome.of(tasks)

@@ -247,7 +247,7 @@ def _check(
             measure=title,
             ours=quantity.show(ours.mean),
             theirs=f"{mean} ({least} to {most})" if theirs.count > 1 else mean,
-            difference=difference.said,
+            difference=difference.message,
             tolerance=difference.limit,
             agrees=agrees,
             reason=_SPREAD if spread else own_range if agrees else "",

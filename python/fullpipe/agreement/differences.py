@@ -22,7 +22,7 @@ class Difference:
     apart: float | None
     tolerance: float  # In the same unit.
     tolerable: bool
-    said: str  # In words, with its direction.
+    message: str  # In words, with its direction.
     limit: str  # The tolerance in words.
 
 
@@ -38,8 +38,8 @@ def relative(tolerance: float) -> Compare:
 
     def compare(ours: float, theirs: float) -> Difference:
         apart = ours / theirs - 1 if theirs else math.inf if ours else 0.0
-        said = f"{apart:+.1%}".replace("-0.0%", "+0.0%")
-        return Difference(apart, tolerance, abs(apart) <= tolerance, said, f"{tolerance:.0%}")
+        message = f"{apart:+.1%}".replace("-0.0%", "+0.0%")
+        return Difference(apart, tolerance, abs(apart) <= tolerance, message, f"{tolerance:.0%}")
 
     return compare
 
@@ -58,8 +58,8 @@ def factor(most: float, *, few: float, directed: bool) -> Compare:
         if not less:
             apart = math.copysign(math.inf, ours - theirs)
             return Difference(apart, tolerance, False, "x inf", limit)
-        said = f"x {ours / theirs if directed else more / less:.2f}"
-        return Difference(math.log(ours / theirs), tolerance, more / less <= most, said, limit)
+        message = f"x {ours / theirs if directed else more / less:.2f}"
+        return Difference(math.log(ours / theirs), tolerance, more / less <= most, message, limit)
 
     return compare
 
@@ -69,7 +69,7 @@ def points(tolerance: float) -> Compare:
 
     def compare(ours: float, theirs: float) -> Difference:
         apart = ours - theirs
-        said, limit = f"{100 * apart:+.1f} points", f"{100 * tolerance:.0f} points"
-        return Difference(apart, tolerance, abs(apart) <= tolerance, said, limit)
+        message, limit = f"{100 * apart:+.1f} points", f"{100 * tolerance:.0f} points"
+        return Difference(apart, tolerance, abs(apart) <= tolerance, message, limit)
 
     return compare

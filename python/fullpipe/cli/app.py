@@ -59,7 +59,7 @@ class _Command(TyperCommand):
         for one in self.params:
             if isinstance(getattr(one, "show_default", None), str):
                 # Typer would put such a text in parentheses.
-                one._get_default_string = _said_default(str(one.show_default))  # type: ignore[attr-defined]
+                one._get_default_string = _default_text(str(one.show_default))  # type: ignore[attr-defined]
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """The usage after the command's name: `CC...` instead of `{CC...}...`."""
@@ -77,7 +77,7 @@ class _Command(TyperCommand):
 
     def _name_worlds(self, *, look: bool) -> None:
         for one, template in zip(self._naming, self._templates, strict=True):
-            one.help = template.replace(WORLDS, shown(registry.said_in_help(look=look)))  # type: ignore[attr-defined]
+            one.help = template.replace(WORLDS, shown(registry.names_in_help(look=look)))  # type: ignore[attr-defined]
 
     def invoke(self, ctx: Any) -> Any:
         """Runs the command."""
@@ -100,7 +100,7 @@ def _reflowed(text: str | None) -> str | None:
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in inspect.cleandoc(text).split("\n\n"))
 
 
-def _said_default(text: str) -> Callable[..., str]:
+def _default_text(text: str) -> Callable[..., str]:
     return lambda **_: text
 
 

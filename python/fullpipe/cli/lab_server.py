@@ -125,7 +125,7 @@ class Server(ThreadingHTTPServer):
             raise stated(
                 "host",
                 host,
-                f'host: "{host}" is no address of this machine: {_said(error)}; write --host {LOOPBACK}',
+                f'host: "{host}" is no address of this machine: {_message(error)}; write --host {LOOPBACK}',
                 "an address of this machine",
                 f"write --host {LOOPBACK}",
             ) from None
@@ -134,7 +134,7 @@ class Server(ThreadingHTTPServer):
             super().__init__((str(found[0]), port), _Handler)
         except OSError as error:
             fix = "choose another with --port, or any free one with --port 0"
-            sentence = f"port: {port} on {host} cannot be listened to: {_said(error)}; {fix}"
+            sentence = f"port: {port} on {host} cannot be listened to: {_message(error)}; {fix}"
             raise stated("port", port, sentence, "a free port", fix) from None
         self.names = _names(str(self.server_address[0]), host)
 
@@ -238,7 +238,7 @@ def _is_address(name: str) -> bool:
     return True
 
 
-def _said(error: Exception) -> str:
+def _message(error: Exception) -> str:
     """What the operating system says of an error."""
     return str(getattr(error, "strerror", None) or error)
 

@@ -110,8 +110,8 @@ def path_options(
             parameters |= made if name == "path" else {name: parameter.replace(kind=parameter.KEYWORD_ONLY)}
 
         def called(**given: Any) -> None:
-            said = {name: value for name in made if (value := given.pop(name)) not in (None, False)}
-            command(**given, path=said)
+            message = {name: value for name in made if (value := given.pop(name)) not in (None, False)}
+            command(**given, path=message)
 
         called.__name__, called.__doc__ = command.__name__, command.__doc__
         called.__module__ = command.__module__
@@ -124,10 +124,10 @@ def path_options(
 
 def check_link(path: Mapping[str, Any]) -> None:
     """Raises `ScenarioError` if a path has neither a rate nor a delivery trace."""
-    from fullpipe.errors import unfit
+    from fullpipe.errors import unusable
 
     if "rate" not in path and "deliveries" not in path:
-        raise unfit("--rate", "is missing", "add --rate '100 Mbit/s', or --deliveries with a file")
+        raise unusable("--rate", "is missing", "add --rate '100 Mbit/s', or --deliveries with a file")
 
 
 _PANELS = {
@@ -287,13 +287,13 @@ def say(line: str) -> None:
     print(lines(line), file=sys.stderr, flush=True)
 
 
-def tell_work(runs: int, seconds: float) -> None:
+def show_work(runs: int, seconds: float) -> None:
     """Says before the runs how long they take, if nobody would wait for that without a word."""
     if seconds >= WORTH_TELLING_S:
         say(f"fullpipe: {counted(runs, 'run')} to do, about {minutes(seconds)}")
 
 
-def tell_paths(paths: int, seconds: float, at_most: bool) -> None:
+def show_paths(paths: int, seconds: float, at_most: bool) -> None:
     """Says before the runs how many paths there are, and how long they take."""
     if seconds >= WORTH_TELLING_S:
         about = "at most" if at_most else "about"
@@ -319,14 +319,14 @@ def print_agreement(results: "Results") -> None:
         print(results.agreement.verdict)
 
 
-def tell_log_size(size: float) -> None:
+def show_log_size(size: float) -> None:
     """Prints before the runs how large their logs become."""
     from fullpipe.runs.worlds.log_size import words
 
     say(f"fullpipe: the logs will have about {words(size)} (estimated)")
 
 
-def tell_logs(results: "Results") -> None:
+def show_logs(results: "Results") -> None:
     """Says where the logs are."""
     for run in results.runs:
         for one in run.logs:
@@ -338,7 +338,7 @@ def print_json(results: "Results", folder: "Folder | None", *, png: bool = False
     for note in results.notes:
         say(f"fullpipe: {note}")
     print(results.to_json())
-    tell_logs(results)
+    show_logs(results)
     write(results, folder, png=png)
 
 

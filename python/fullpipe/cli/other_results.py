@@ -18,7 +18,7 @@ class Kind:
 
     file: str
     of: Callable[[Any], object]
-    said: Callable[[Any], str]
+    message: Callable[[Any], str]
 
 
 def _scenario(document: Any) -> str:
@@ -27,19 +27,19 @@ def _scenario(document: Any) -> str:
     return f"the scenario {document['name']}"
 
 
-SCENARIO = Kind("scenario.json", lambda said: said, _scenario)
-STUDY = Kind("claims.json", lambda said: said["paper"], lambda said: f"the study {said['paper']}")
-GRID = Kind("grid.json", lambda said: said["grid"], lambda said: f"the grid {said['grid']}")
-CHECK = Kind("check.json", lambda _said: "check", lambda _said: "`fullpipe kernel check`")
+SCENARIO = Kind("scenario.json", lambda message: message, _scenario)
+STUDY = Kind("claims.json", lambda message: message["paper"], lambda message: f"the study {message['paper']}")
+GRID = Kind("grid.json", lambda message: message["grid"], lambda message: f"the grid {message['grid']}")
+CHECK = Kind("check.json", lambda _message: "check", lambda _message: "`fullpipe kernel check`")
 CONFORMITY = Kind(
-    "conformity.json",
-    lambda said: said["controller"],
-    lambda said: f"the conformance of {said['controller']}",
+    "conformance.json",
+    lambda message: message["controller"],
+    lambda message: f"the conformance of {message['controller']}",
 )
-GATE = Kind("gate.json", lambda _said: "gate", lambda _said: "`fullpipe gate`")
-MAP = Kind("map.json", lambda _said: "map", lambda _said: "`fullpipe map`")
-ANSWERS = Kind("answers.json", lambda _said: "answers", lambda _said: "`fullpipe advise`")
-ADVICE = Kind("advice.json", lambda _said: "advice", lambda _said: "`fullpipe kernel advice`")
+GATE = Kind("gate.json", lambda _message: "gate", lambda _message: "`fullpipe gate`")
+MAP = Kind("map.json", lambda _message: "map", lambda _message: "`fullpipe map`")
+ANSWERS = Kind("answers.json", lambda _message: "answers", lambda _message: "`fullpipe advise`")
+ADVICE = Kind("advice.json", lambda _message: "advice", lambda _message: "`fullpipe kernel advice`")
 # Kinds whose runs are kept in a store, which an interrupted command leaves without results.
 _STORED = (STUDY, GRID, MAP, ADVICE)
 
@@ -64,8 +64,8 @@ def _other(folder: Path, kind: Kind, of: Callable[[], object]) -> str | None:
         if not path.is_file():
             continue
         try:
-            said = json.loads(path.read_text(encoding="utf-8"))
-            same, name = one.of(said), one.said(said)
+            message = json.loads(path.read_text(encoding="utf-8"))
+            same, name = one.of(message), one.message(message)
         except (OSError, ValueError, RecursionError, KeyError, TypeError):
             # Damaged: the same kind of command repairs it.
             same, name = None, f"another command ({one.file})"

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fullpipe.errors import unfit
+from fullpipe.errors import unusable
 from fullpipe.text import counted
 
 if TYPE_CHECKING:
@@ -37,20 +37,20 @@ def programs(clients: list[str], servers: list[str], senders: list[str]) -> "lis
 
     for option, given in (("--program", clients), ("--server", servers)):
         if any(not one.strip() for one in given):
-            raise unfit(option, "is empty", 'give a command line, e.g. "iperf3 -s -1"')
+            raise unusable(option, "is empty", 'give a command line, e.g. "iperf3 -s -1"')
     if len(servers) != len(clients):
-        said = f"is given {counted(len(servers), 'time')}, --program {counted(len(clients), 'time')}"
-        raise unfit("--server", said, "give one --server for each --program")
+        message = f"is given {counted(len(servers), 'time')}, --program {counted(len(clients), 'time')}"
+        raise unusable("--server", message, "give one --server for each --program")
     if len(senders) not in (0, 1, len(clients)):
-        raise unfit(
+        raise unusable(
             "--sender", f"is given {counted(len(senders), 'time')}", "give it once, or for each --program"
         )
     sides = (senders or ["client"]) * (len(clients) if len(senders) < 2 else 1)
     for side in sides:
         if side not in ("client", "server"):
-            raise unfit("--sender", f'is "{side}"', "write client or server")
+            raise unusable("--sender", f'is "{side}"', "write client or server")
     if senders and not clients:
-        raise unfit("--sender", "needs --program", "give --program and --server, or leave it out")
+        raise unusable("--sender", "needs --program", "give --program and --server, or leave it out")
     return [
         Program(client, server, sender)
         for client, server, sender in zip(clients, servers, sides, strict=True)

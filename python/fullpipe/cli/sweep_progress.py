@@ -20,7 +20,7 @@ class Watched:
     def __init__(self, errors: Console, say: Callable[[str], None], title: str) -> None:
         self._errors, self._line, self._title = errors, say, title
         self._watching = Watching(errors, patience_s=0)
-        self._began = self._told = time.monotonic()
+        self._began = self._reported = time.monotonic()
 
     def __enter__(self) -> "Watched":
         self._watching.__enter__()
@@ -46,8 +46,8 @@ class Watched:
             self._watching.show(self._title, progress.cost, progress.cost_in_all, count)
             return
         now = time.monotonic()
-        if now - self._told >= _LINE_EVERY_S:
-            self._told = now
+        if now - self._reported >= _LINE_EVERY_S:
+            self._reported = now
             # The costs apply to an idle machine; this one may be slower.
             pace = (now - self._began) / progress.cost_here if progress.cost_here else 1.0
             left = minutes(pace * max(0.0, progress.cost_in_all - progress.cost))

@@ -44,18 +44,20 @@ class Criterion:
         """The criteria in a block of text: one a line, its source below it and further to the right."""
         for part in re.split(r"\n(?=\S)", dedent(block).strip()):
             first, *source = part.split("\n")
-            if (said := _CRITERION.fullmatch(first)) is None:
+            if (message := _CRITERION.fullmatch(first)) is None:
                 raise ValueError(f'"{first}" is no criterion; write "key [3 to 5 rounds]: what is measured"')
-            low, high = (None if said[name] is None else _number(said[name]) for name in ("low", "high"))
-            what = said["says"]
+            low, high = (
+                None if message[name] is None else _number(message[name]) for name in ("low", "high")
+            )
+            what = message["says"]
             if low is None:
                 low, what = 1, f"{what}{WHETHER}"
-            elif said["one"] == "at most":
+            elif message["one"] == "at most":
                 low, high = None, low
-            elif said["one"] is None:
+            elif message["one"] is None:
                 high = low if high is None else high
             why = " ".join(" ".join(source).split()) or DRAFT
-            yield Criterion(said["key"], what, low, high, said["unit"] or "", why)
+            yield Criterion(message["key"], what, low, high, message["unit"] or "", why)
 
     def met(self, value: float | None) -> bool:
         """Whether a measured value is in the range."""
@@ -146,7 +148,7 @@ class Case:
     failed_by: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls: type[C], criteria: str, **told: Any) -> Callable[[Callable[[Any], Measured]], C]:
+    def of(cls: type[C], criteria: str, **reported: Any) -> Callable[[Callable[[Any], Measured]], C]:
         """Makes a case of the play below it, which has its name, and in its docstring title and description.
 
         `criteria` are as `Criterion.read` takes them, `told` are the other fields.
@@ -160,7 +162,7 @@ class Case:
                 about=" ".join(about.split()),
                 criteria=tuple(Criterion.read(criteria)),
                 play=play,
-                **told,
+                **reported,
             )
 
         return made

@@ -12,7 +12,7 @@ from fullpipe.text import MOST_SENTENCE, shown
 _SCHEDULED = ("rate", "rtt", "loss")
 
 
-def scenarios(conformity: CaseResults, result: Result, stem: Path) -> dict[Path, str]:
+def scenarios(report: CaseResults, result: Result, stem: Path) -> dict[Path, str]:
     """The files and their TOML, with the case, the criterion and the measured value above it.
 
     `stem` is their folder and the name without ".toml". There is a file for each run of the case, with its
@@ -31,26 +31,24 @@ def scenarios(conformity: CaseResults, result: Result, stem: Path) -> dict[Path,
     texts = {}
     for number, (file, played) in enumerate(zip(files, result.played, strict=True), 1):
         lines = [
-            *_about(conformity, result, check),
+            *_about(report, result, check),
             *(_of_several(number, files, result) if several else []),
             "# The case may judge only a part of the run; the table of `fullpipe run` is of all of it.",
             "#",
-            _comment(
-                f"    fullpipe run {shlex.quote(str(file))} --world {conformity.world} --seed {check.seed}"
-            ),
+            _comment(f"    fullpipe run {shlex.quote(str(file))} --world {report.world} --seed {check.seed}"),
         ]
         name = f"{result.case.name}-{number}" if several else result.case.name
-        document = _document(conformity, name, played)
+        document = _document(report, name, played)
         texts[file] = "\n".join([*lines, *_toml(document)]) + "\n"
     return texts
 
 
-def _about(conformity: CaseResults, result: Result, check: Check) -> list[str]:
+def _about(report: CaseResults, result: Result, check: Check) -> list[str]:
     """What the case is, and what it came to."""
     of_this_run = result.reason and result.reason_seed == check.seed
     source = f"{result.case.source}; the number is {check.criterion.source}"
-    with_versions = f" ({conformity.versions})" if conformity.versions else ""
-    command = f"fullpipe conform {conformity.controller}{conformity.option}"
+    with_versions = f" ({report.versions})" if report.versions else ""
+    command = f"fullpipe conform {report.controller}{report.option}"
     return [
         f"# {result.case.title}: the case {result.case.name} of `{command}`.",
         f"# Expected: {check.criterion.quantity}: {check.criterion.bounds}.",
@@ -58,7 +56,7 @@ def _about(conformity: CaseResults, result: Result, check: Check) -> list[str]:
         # For instance what the case waited for in vain. One line, whatever it holds.
         *([_comment(f"In this run: {' '.join(result.reason.split())}.")] if of_this_run else []),
         f"# Source: {source}.",
-        *([f"# The draft is {conformity.text}."] if "draft" in source and conformity.suite == BBR3 else []),
+        *([f"# The draft is {report.text}."] if "draft" in source and report.suite == BBR3 else []),
     ]
 
 
@@ -80,13 +78,13 @@ def _comment(text: str) -> str:
     return f"# {indent}{shown(text, MOST_SENTENCE)}"
 
 
-def _document(conformity: CaseResults, name: str, played: Played) -> dict[str, Any]:
+def _document(report: CaseResults, name: str, played: Played) -> dict[str, Any]:
     document: dict[str, Any] = dict(played.runs.scenario.document)
     ended_s = played.runs.runs[0].alternative.duration_s
     path = dict(document["path"])
     if played.changes:
         path["changes"] = [{"at": f"{at:.6f} s", **amounts} for at, amounts in played.changes]
-    flows = [{**flow, "controller": conformity.controller} for flow in document["flows"]]
+    flows = [{**flow, "controller": report.controller} for flow in document["flows"]]
     named = {"name": name, "duration": f"{ended_s:g} s"}
     return {**document, **named, "path": path, "flows": flows}
 

@@ -20,7 +20,7 @@ def check(name: str) -> None:
 
 
 def write(
-    conformity: CaseResults,
+    report: CaseResults,
     folder: Path,
     results: Sequence[Result] | None = None,
     *,
@@ -33,16 +33,16 @@ def write(
     Those of all its results, or of these. Their names have the controller, so that a folder can hold the logs
     of several.
     """
-    check(conformity.world)
-    world = registry.named(conformity.world)
+    check(report.world)
+    world = registry.named(report.world)
     logs = Logs(qlog=folder)
     jobs, without, size = [], [], 0.0
-    for one in conformity.results if results is None else results:
+    for one in report.results if results is None else results:
         for number, played in enumerate(one.played):
             if not played.repeatable:
                 without.append(one.case.name)
                 continue
-            name = f"{files.shortened(conformity.controller)}-{one.case.name}"
+            name = f"{files.shortened(report.controller)}-{one.case.name}"
             name = name if len(one.played) == 1 else f"{name}-{number + 1}"
             jobs.append(_job(played, logs.named(name)))
             size += log_size.of_runs(played.runs.runs, logs)

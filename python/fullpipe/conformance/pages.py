@@ -10,7 +10,7 @@ from fullpipe.conformance.results import FAIL, LOSS, CaseResults, Played, Result
 from fullpipe.report import provenance as origin
 from fullpipe.report.page import Heading, figure, page, provenance, table
 from fullpipe.report.page import text as _text
-from fullpipe.report.unsupported import Unhonoured, section
+from fullpipe.report.unsupported import Unsupported, section
 
 # The figures of a case, by their names in `fullpipe.report.figures`: they shade the phases.
 _FIGURES = ("inflight", "throughput")
@@ -18,10 +18,12 @@ _FIGURES = ("inflight", "throughput")
 _FROM_OUTSIDE = ("throughput", "rtt")
 
 
-def summary_table(conformity: CaseResults, *, linked: bool = False) -> str:
+def summary_table(conformance_report: CaseResults, *, linked: bool = False) -> str:
     """The table of all cases, as HTML; `linked` to the pages of the cases."""
     rows = []
-    for one, (name, verdict, measured, wanted) in zip(conformity.results, conformity.rows(), strict=True):
+    for one, (name, verdict, measured, wanted) in zip(
+        conformance_report.results, conformance_report.rows(), strict=True
+    ):
         shown = (
             f'<a href="{_file(one)}" style="white-space:nowrap">{_text(name)}</a>' if linked else _text(name)
         )
@@ -30,16 +32,16 @@ def summary_table(conformity: CaseResults, *, linked: bool = False) -> str:
     return table([*headings, Heading("Criterion"), Heading("Source")], rows)
 
 
-def write(conformity: CaseResults, folder: Path) -> Path:
+def write(conformance_report: CaseResults, folder: Path) -> Path:
     """Writes the pages, the scenarios of failures, and the result as JSON; returns the folder."""
     files.make_folder(folder)
-    files.write(folder, "conformity.json", (conformity.to_json() + "\n").encode(errors="replace"))
-    for one in conformity.results:
-        for path, scenario in _scenarios(conformity, one, folder).items():
+    files.write(folder, "conformance.json", (conformance_report.to_json() + "\n").encode(errors="replace"))
+    for one in conformance_report.results:
+        for path, scenario in _scenarios(conformance_report, one, folder).items():
             files.write(folder, f"cases/{path.name}", scenario.encode())
-        files.write(folder, _file(one), _page(conformity, one, folder).encode(errors="replace"))
+        files.write(folder, _file(one), _page(conformance_report, one, folder).encode(errors="replace"))
     # Last, so that every link of it has its page.
-    files.write(folder, "index.html", _index(conformity).encode(errors="replace"))
+    files.write(folder, "index.html", _index(conformance_report).encode(errors="replace"))
     return folder
 
 
@@ -47,16 +49,16 @@ def _file(one: Result) -> str:
     return f"cases/{one.case.name}.html"
 
 
-def _scenarios(conformity: CaseResults, one: Result, folder: Path) -> dict[Path, str]:
+def _scenarios(conformance_report: CaseResults, one: Result, folder: Path) -> dict[Path, str]:
     """The scenarios that repeat a failure; none if there is no failure, or no scenario can say it.
 
     A program is no flow of a scenario's, and where a controller in Python is, depends on the folder.
     """
-    if one.verdict != FAIL or conformity.program is not None:
+    if one.verdict != FAIL or conformance_report.program is not None:
         return {}
     if any(run.alternative.own for played in one.played for run in played.runs.runs):
         return {}
-    return minimal.scenarios(conformity, one, folder / "cases" / one.case.name)
+    return minimal.scenarios(conformance_report, one, folder / "cases" / one.case.name)
 
 
 def _verdict(verdict: str) -> str:
@@ -64,47 +66,51 @@ def _verdict(verdict: str) -> str:
     return f"<b>{shown}</b>" if verdict == FAIL else shown
 
 
-def _index(conformity: CaseResults) -> str:
-    if conformity.program is None:
-        suite = "loss-based control" if conformity.suite == LOSS else "BBRv3"
+def _index(conformance_report: CaseResults) -> str:
+    if conformance_report.program is None:
+        suite = "loss-based control" if conformance_report.suite == LOSS else "BBRv3"
         against, which = f"the cases of {suite}", "the worst value over the seeds of the case."
     else:
         against = "the cases that are judged from outside"
         which = "the middle one of the repetitions, and their range."
     sections = [
-        f"<header><h1>{_text(conformity.controller)} against {against}</h1>"
-        f"<p>{_text(conformity.summary)}</p>"
+        f"<header><h1>{_text(conformance_report.controller)} against {against}</h1>"
+        f"<p>{_text(conformance_report.summary)}</p>"
         '<p class="quiet">Each line shows the first criterion that is not met, or the first quantity: '
         f"{which} A case’s page has all of them, with figures.</p></header>",
-        summary_table(conformity, linked=True),
-        _not_honoured(conformity, conformity.not_honoured),
-        _provenance(conformity),
+        summary_table(conformance_report, linked=True),
+        _unsupported(conformance_report, conformance_report.unsupported),
+        _provenance(conformance_report),
     ]
-    return page(f"Fullpipe: conformance of {conformity.controller}", sections, [])
+    return page(f"Fullpipe: conformance of {conformance_report.controller}", sections, [])
 
 
-def _page(conformity: CaseResults, one: Result, folder: Path) -> str:
+def _page(conformance_report: CaseResults, one: Result, folder: Path) -> str:
     case = one.case
-    said = [case.source, f"{conformity.controller}, {conformity.world}"]
-    said += [f"seeds {', '.join(map(str, case.seeds))}"] if len(case.seeds) > 1 else []
-    why = conformity.expected(one)
+    message = [case.source, f"{conformance_report.controller}, {conformance_report.world}"]
+    message += [f"seeds {', '.join(map(str, case.seeds))}"] if len(case.seeds) > 1 else []
+    why = conformance_report.expected(one)
     sections = [
         f'<header><p><a href="../index.html">All cases</a></p><h1>{_text(case.title)}</h1>'
         f"<p>{_verdict(one.verdict)}{_text(f': {one.reason}' if one.reason else '')}</p>"
-        f'<p class="quiet">{_text(" · ".join(said))}</p></header>',
+        f'<p class="quiet">{_text(" · ".join(message))}</p></header>',
         f"<p>{_text(case.about)}</p>",
-        f'<p class="note">{_text(f"Expected: {conformity.by_text}{why}.")}</p>' if why else "",
-        _criteria(one, "Seed" if conformity.program is None else "Repetition"),
-        _not_honoured(conformity, one.not_honoured),
-        _repeat(conformity, one, folder),
-        *_figures(one, _FIGURES if conformity.program is None else _FROM_OUTSIDE),
-        _provenance(conformity),
+        f'<p class="note">{_text(f"Expected: {conformance_report.by_text}{why}.")}</p>' if why else "",
+        _criteria(one, "Seed" if conformance_report.program is None else "Repetition"),
+        _unsupported(conformance_report, one.unsupported),
+        _repeat(conformance_report, one, folder),
+        *_figures(one, _FIGURES if conformance_report.program is None else _FROM_OUTSIDE),
+        _provenance(conformance_report),
     ]
-    return page(f"Fullpipe: {case.name}, {conformity.controller}", sections, [])
+    return page(f"Fullpipe: {case.name}, {conformance_report.controller}", sections, [])
 
 
-def _not_honoured(conformity: CaseResults, sentences: Sequence[str]) -> str:
-    return section([Unhonoured([conformity.controller], conformity.world, sentences)] if sentences else [])
+def _unsupported(conformance_report: CaseResults, sentences: Sequence[str]) -> str:
+    return section(
+        [Unsupported([conformance_report.controller], conformance_report.world, sentences)]
+        if sentences
+        else []
+    )
 
 
 def _criteria(one: Result, seed: str) -> str:
@@ -129,13 +135,13 @@ def _criteria(one: Result, seed: str) -> str:
     return table(headings, rows)
 
 
-def _repeat(conformity: CaseResults, one: Result, folder: Path) -> str:
-    names = [path.name for path in _scenarios(conformity, one, folder)]
+def _repeat(conformance_report: CaseResults, one: Result, folder: Path) -> str:
+    names = [path.name for path in _scenarios(conformance_report, one, folder)]
     if not names or (check := one.decisive) is None:
         return ""
     runs = [
         f'<a href="{name}">{name}</a>, for <code>'
-        + _text(f"fullpipe run {name} --world {conformity.world} --seed {check.seed}")
+        + _text(f"fullpipe run {name} --world {conformance_report.world} --seed {check.seed}")
         + "</code>"
         for name in names
     ]
@@ -166,14 +172,22 @@ def _marks(played: Played) -> str:
     return f'<p class="quiet">{_text("; ".join(shown))}</p>'
 
 
-def _provenance(conformity: CaseResults) -> str:
+def _provenance(conformance_report: CaseResults) -> str:
     command = origin.command()
     return provenance(
         [
             ("Command", f"<code>{_text(command)}</code>" if command else "called from Python"),
             ("Written", f"{origin.now()}, by Fullpipe {_text(_native.version())}"),
-            ("Text", _text(conformity.text)),
-            ("World", _text(f"{conformity.world}{f': {told}' if (told := conformity.versions) else ''}")),
-            *((name.capitalize(), _text(str(said))) for name, said in (conformity.program or {}).items()),
+            ("Text", _text(conformance_report.text)),
+            (
+                "World",
+                _text(
+                    f"{conformance_report.world}{f': {reported}' if (reported := conformance_report.versions) else ''}"
+                ),
+            ),
+            *(
+                (name.capitalize(), _text(str(message)))
+                for name, message in (conformance_report.program or {}).items()
+            ),
         ]
     )

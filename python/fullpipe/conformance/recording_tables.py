@@ -78,10 +78,10 @@ def replays_total(reports: Sequence[dict[str, Any]]) -> str:
     noun = "recording" if len(reports) == 1 else "recordings"
     total = f"{calls:,} calls in {len(reports)} {noun}"
     verdict = "all decisions" if equal == len(reports) else f"{equal} of {len(reports)}"
-    told = f"{total}; {verdict} are equal."
+    reported = f"{total}; {verdict} are equal."
     if late:
-        told += f" Late: {late:,} calls, equal if the clock ticked just after the recorder read it."
-    return told
+        reported += f" Late: {late:,} calls, equal if the clock ticked just after the recorder read it."
+    return reported
 
 
 def difference(report: dict[str, Any]) -> Fitting:

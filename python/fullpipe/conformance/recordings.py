@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import fullpipe._native as _native
 from fullpipe import files
-from fullpipe.errors import mistake, unfit
+from fullpipe.errors import mistake, unusable
 from fullpipe.runs.worlds import kernel
 from fullpipe.runs.worlds.job import Job, Progress, ignore_progress
 from fullpipe.scenario import parquet
@@ -57,9 +57,9 @@ def plain_scenario(
 ) -> Scenario:
     """Flows of one algorithm on a plain path."""
     if "rtt" not in path:
-        raise unfit("--rtt", "is missing", "add it, e.g. --rtt '40 ms', or name a scenario")
+        raise unusable("--rtt", "is missing", "add it, e.g. --rtt '40 ms', or name a scenario")
     if not {"rate", "deliveries"} & path.keys():
-        raise unfit("--rate", "is missing", "add it, e.g. --rate '10 Mbit/s', or name a scenario")
+        raise unusable("--rate", "is missing", "add it, e.g. --rate '10 Mbit/s', or name a scenario")
     document: dict[str, Any] = {
         "name": f"record-{algorithm}",
         "duration": duration if duration is not None else "10 s",

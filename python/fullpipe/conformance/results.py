@@ -88,10 +88,10 @@ class Result:
     reason_seed: int | None = None
 
     @property
-    def not_honoured(self) -> list[str]:
+    def unsupported(self) -> list[str]:
         """What was not honoured of what the case asks for, in sentences; empty if all was."""
-        said = (one for played in self.played for run in played.runs.runs for one in run.not_honoured)
-        return list(dict.fromkeys(said))
+        message = (one for played in self.played for run in played.runs.runs for one in run.unsupported)
+        return list(dict.fromkeys(message))
 
     @property
     def decisive(self) -> Check | None:
@@ -141,9 +141,9 @@ class CaseResults:
         return not self._of(FAIL) and not self._of(NOT_JUDGED)
 
     @property
-    def not_honoured(self) -> list[str]:
+    def unsupported(self) -> list[str]:
         """What was not honoured in some case, in sentences; empty if all was."""
-        return list(dict.fromkeys(sentence for one in self.results for sentence in one.not_honoured))
+        return list(dict.fromkeys(sentence for one in self.results for sentence in one.unsupported))
 
     @property
     def failures(self) -> list[str]:
@@ -167,12 +167,12 @@ class CaseResults:
         passes, fails, without = (len(self._of(one)) for one in (PASS, FAIL, NOT_APPLICABLE))
         unknown = len(self._of(NOT_JUDGED))
         applicable = passes + fails + unknown
-        said = f"{self.controller} passes {passes} of {counted(applicable, 'applicable case')}"
+        message = f"{self.controller} passes {passes} of {counted(applicable, 'applicable case')}"
         by_design = sum(self.expected(one) is not None for one in self.results)
-        said += f", and fails {by_design} by design" if by_design else ""
+        message += f", and fails {by_design} by design" if by_design else ""
         for count, verdict in ((unknown, NOT_JUDGED), (without, NOT_APPLICABLE)):
-            said += f"; {count} {'is' if count == 1 else 'are'} {verdict}" if count else ""
-        return f"{said}."
+            message += f"; {count} {'is' if count == 1 else 'are'} {verdict}" if count else ""
+        return f"{message}."
 
     def rows(self) -> "Iterator[tuple[str, str, str, str]]":
         """Case, verdict, measured value and criterion, for tables."""
@@ -197,7 +197,7 @@ class CaseResults:
             "versions": self.versions,
             "text": self.text,
             "passed": self.passed,
-            "not_honoured": self.not_honoured,
+            "unsupported": self.unsupported,
             "cases": [self._plain(one) for one in self.results],
         }
 
@@ -209,7 +209,7 @@ class CaseResults:
             "verdict": one.verdict,
             "reason": one.reason,
             "by_design": self.expected(one),
-            "not_honoured": one.not_honoured,
+            "unsupported": one.unsupported,
             "seeds": list(one.case.seeds) if self.program is None else _repetitions(one),
             "criteria": [
                 {

@@ -10,7 +10,7 @@ from fullpipe._native import Cancelled, ControllerError, ScenarioError, WorldErr
 from fullpipe.api import Watcher
 from fullpipe.conformance import registry
 from fullpipe.conformance.case import Case, Measured, NotApplicableError, NotReachedError
-from fullpipe.conformance.conformity import Conformity
+from fullpipe.conformance.conformance_report import ConformanceReport
 from fullpipe.conformance.loss import registry as loss
 from fullpipe.conformance.loss.case import LossCase, traits
 from fullpipe.conformance.results import (
@@ -48,7 +48,7 @@ def conform(
     suite: str = BBR3,
     watch: Watcher | None = None,
     workers: int | None = None,
-) -> Conformity:
+) -> ConformanceReport:
     """Holds a controller against the cases of BBRv3, all of them or those that are named.
 
     `controller` is a name, `"bbr3:loss_thresh=0.1"`, `"mine.py:MyController"`, `"noq:bbr3"` or a class that
@@ -82,14 +82,14 @@ def conform(
         raise mistake("world", world, f"one of {', '.join(BEDS)}", "choose a world that runs step by step")
     played_by = worlds.named(world).versions()
     name = _name(controller)
-    lacks = _lacks(controller, name, world)
+    shortfall = _shortfall(controller, name, world)
     has = traits(name, like, own=not isinstance(controller, str) or ".py:" in name)
     stop = threading.Event()
 
     def lab(seed: int) -> Lab:
         return Lab(controller, seed, BEDS[world], broken, stop.is_set, world)
 
-    barred = {case.name: _barred(case, name, world, lacks, has) for case in chosen}
+    barred = {case.name: _barred(case, name, world, shortfall, has) for case in chosen}
     jobs = [(case, seed) for case in chosen if barred[case.name] is None for seed in case.seeds]
     played: dict[tuple[str, int], _Attempt] = {}
     for (case, seed), attempt in _carry_out(jobs, lab, stop, world, watch, workers):
@@ -100,7 +100,7 @@ def conform(
         else Result(case, NOT_APPLICABLE, reason)
         for case in chosen
     ]
-    return Conformity(name, world, tuple(results), versions=played_by, suite=suite)
+    return ConformanceReport(name, world, tuple(results), versions=played_by, suite=suite)
 
 
 def _of_program(
@@ -110,7 +110,7 @@ def _of_program(
     like: str,
     watch: Watcher | None,
     workers: int | None,
-) -> Conformity:
+) -> ConformanceReport:
     from fullpipe.conformance.programs.run import WORLD, conform_program
 
     if world not in (None, WORLD):
@@ -133,17 +133,17 @@ def _name(controller: Chosen) -> str:
     return controller.text if isinstance(controller, Own) else controller.__name__
 
 
-def _barred(case: Case, name: str, world: str, lacks: str | None, has: frozenset[str]) -> str | None:
+def _barred(case: Case, name: str, world: str, shortfall: str | None, has: frozenset[str]) -> str | None:
     """Why a case is not applicable to a controller; None if it is.
 
     `lacks`: why none of BBR's phases is. `has`: its traits.
     """
-    if isinstance(case, LossCase) and (why := case.unfit(name, has)) is not None:
+    if isinstance(case, LossCase) and (why := case.unusable(name, has)) is not None:
         return why
     if (why := case.not_in.get(world)) is not None:
         return why
-    if case.phases and lacks is not None:
-        return lacks
+    if case.phases and shortfall is not None:
+        return shortfall
     for other, why in case.differs.items():
         if _is_variant(name, other):
             return why
@@ -152,12 +152,12 @@ def _barred(case: Case, name: str, world: str, lacks: str | None, has: frozenset
 
 def _is_variant(name: str, other: str) -> bool:
     """Whether a controller is another one with further parameters, in any order."""
-    algorithm, _, said = name.partition(":")
+    algorithm, _, message = name.partition(":")
     others, _, wanted = other.partition(":")
-    return algorithm == others and set(wanted.split(",")) <= {one.strip() for one in said.split(",")}
+    return algorithm == others and set(wanted.split(",")) <= {one.strip() for one in message.split(",")}
 
 
-def _lacks(controller: Chosen, name: str, world: str) -> str | None:
+def _shortfall(controller: Chosen, name: str, world: str) -> str | None:
     """What a controller lacks of what cases of BBR's phases look at; None for a BBR.
 
     A BBR shows Startup at its beginning. What is inside a QUIC stack may not show its estimate.
@@ -267,7 +267,7 @@ def _judged(case: Case, attempts: Sequence[_Attempt]) -> Result:
         checks.append(Check(criterion, worst.measured.get(criterion.key), worst.seed))
     unmet = [check for check in checks if not check.met]
     shown = unmet[0].seed if unmet else applicable[0].seed
-    told = next(one for one in applicable if one.seed == shown)
-    because = next((one for one in [told, *applicable] if one.reason), None)
+    reported = next(one for one in applicable if one.seed == shown)
+    because = next((one for one in [reported, *applicable] if one.reason), None)
     reason, seed = (because.reason, because.seed) if because is not None else ("", None)
-    return Result(case, FAIL if unmet else PASS, reason, tuple(checks), told.played, seed)
+    return Result(case, FAIL if unmet else PASS, reason, tuple(checks), reported.played, seed)

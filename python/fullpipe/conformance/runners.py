@@ -101,7 +101,7 @@ class OverQuic:
         request: dict[str, object] = {"step_ns": round(seconds * 1e9), "steps": most}
         if wait is not None:
             request["until_in" if wait.is_in else "until_out"] = wait.phase
-        self._talk.tell({"look": request})
+        self._talk.report({"look": request})
         self._now, columns = self._talk.looks(most)
         return list(map(Seen, *(columns[name] for name in Seen._fields))), bool(self._now["running"])
 
@@ -120,16 +120,16 @@ class OverQuic:
     def record(self) -> Runs:
         """Ends it, and returns its record."""
         ended_ns = int(self._now["now_ns"])
-        self._talk.tell({"finish": True})
-        said = self._talk.record(self._alternative.spec_json)
+        self._talk.report({"finish": True})
+        message = self._talk.record(self._alternative.spec_json)
         self._talk.close()
-        run = Run.of(self._alternative, quic.NAME, self._seed, *said)
+        run = Run.of(self._alternative, quic.NAME, self._seed, *message)
         # The program may be a developer's own.
         run = answer.checked(quic.NAME, Job(self._alternative, self._seed), run)
         return _recorded(self._scenario, run, ended_ns)
 
     def _asked(self, request: Mapping[str, object]) -> dict[str, Any]:
-        self._talk.tell(request)
+        self._talk.report(request)
         return self._talk.state()
 
 

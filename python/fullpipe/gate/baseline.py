@@ -62,9 +62,9 @@ def read(path: Path) -> dict[tuple[str, str], Measured]:
         version = line.get("gate")
         if isinstance(version, int) and version != VERSION:
             why = f"has version {version}, and this Fullpipe reads version {VERSION}"
-            raise _unfit(path, number, why)
+            raise _unusable(path, number, why)
         if (wrong := evidence.fault(line, _SHAPE)) is not None:
-            raise _unfit(path, number, wrong)
+            raise _unusable(path, number, wrong)
         measured = _measured(line)
         found[measured.key] = measured
     return found
@@ -84,7 +84,7 @@ def write(path: Path, measured: Sequence[Measured], only: str | None = None) -> 
     files.write_named(path, text.encode())
 
 
-def _unfit(path: Path, number: int, why: str) -> Exception:
+def _unusable(path: Path, number: int, why: str) -> Exception:
     fix = "write it again by `fullpipe gate record`"
     return stated("baseline", str(path), f"baseline: line {number} of {path} {why}; {fix}", "a baseline", fix)
 

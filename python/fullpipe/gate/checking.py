@@ -88,9 +88,9 @@ def record(
         OutputError: The baseline cannot be written.
     """
     outcome = run.carry_out(cases, options, {})
-    unlike = run.not_deterministic(cases, outcome, options)
+    different = run.not_deterministic(cases, outcome, options)
     titles = {case.key: case.title for case in cases}
-    failed = {titles[key]: why for key, why in {**outcome.failed, **unlike}.items()}
+    failed = {titles[key]: why for key, why in {**outcome.failed, **different}.items()}
     if failed:
         return Recorded(0, failed)
     measured = list(outcome.measured.values())
@@ -120,9 +120,10 @@ def check(
     outcome = run.carry_out(cases, options, before)
     found = run.verdicts(cases, outcome, before)
     moved = [case for case, one in zip(cases, found, strict=True) if one.status in _MOVED]
-    unlike = run.not_deterministic(moved, outcome, options)
+    different = run.not_deterministic(moved, outcome, options)
     explained = [
-        _explained(case, one, outcome, before, unlike, path) for case, one in zip(cases, found, strict=True)
+        _explained(case, one, outcome, before, different, path)
+        for case, one in zip(cases, found, strict=True)
     ]
     keys = {(one.name, one.world) for one in explained if one.status not in (EQUAL, FAILED)}
     runs = {key: own for key, own in outcome.runs.items() if key in keys}
@@ -156,12 +157,12 @@ def _explained(
     one: Verdict,
     outcome: run.Outcome,
     before: Mapping[tuple[str, str], Measured],
-    unlike: Mapping[tuple[str, str], str],
+    different: Mapping[tuple[str, str], str],
     path: Path,
 ) -> Verdict:
     """The verdict with where the runs part; failed if two runs of the same seed differ."""
-    if case.key in unlike:
-        return replace(one, status=FAILED, reason=unlike[case.key], rows=())
+    if case.key in different:
+        return replace(one, status=FAILED, reason=different[case.key], rows=())
     line = before.get(case.key)
     runs = outcome.runs.get(case.key)
     if one.status in (EQUAL, FAILED) or line is None or not runs:
@@ -184,8 +185,8 @@ def _notes(
         names = shown(", ".join(gone))
         notes.append(f"The baseline has cases that the gate file does not have: {names}; record it again.")
     lines = [(case.subject, before[case.key].subject) for case in cases if case.key in before]
-    if unlike := list(dict.fromkeys(f"{old}, not {new}" for new, old in lines if new != old)):
-        notes.append(f"The baseline is of another subject: {shown('; '.join(unlike))}.")
+    if different := list(dict.fromkeys(f"{old}, not {new}" for new, old in lines if new != old)):
+        notes.append(f"The baseline is of another subject: {shown('; '.join(different))}.")
     if any(one.status in _MOVED for one in verdicts) and not traces.folder_of(path).is_dir():
         notes.append("A baseline recorded with --traces also shows where runs part.")
     return tuple(notes)

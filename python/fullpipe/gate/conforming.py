@@ -53,7 +53,7 @@ def play(
         try:
             found = _found_or_played(subject, world, own, options)
         except (_LateError, ScenarioError, WorldError, ControllerError) as error:
-            failed |= {case.key: plugins.said(error) for case in own}
+            failed |= {case.key: plugins.message(error) for case in own}
             continue
         for case in own:
             one = found[case.conform]

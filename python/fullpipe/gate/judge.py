@@ -139,10 +139,10 @@ def _seeds(before: Measured, after: Measured, moved: list[Row]) -> str:
     """What the rows of a case do not show: that there is none, or that only some seeds differ."""
     parts = [] if moved else ["no measure differs as printed, but the records of the runs do"]
     pairs = zip(after.seeds, before.records, after.records, strict=False)
-    unlike = [str(seed) for seed, old, new in pairs if old != new]
-    if not after.verdict and 0 < len(unlike) < len(after.records):
+    different = [str(seed) for seed, old, new in pairs if old != new]
+    if not after.verdict and 0 < len(different) < len(after.records):
         parts.append(
-            f"only seed{'s' if len(unlike) > 1 else ''} {joined(unlike)} differ{'s' * (len(unlike) == 1)}"
+            f"only seed{'s' if len(different) > 1 else ''} {joined(different)} differ{'s' * (len(different) == 1)}"
         )
     return "; ".join(parts)
 

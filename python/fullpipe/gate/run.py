@@ -97,7 +97,7 @@ def not_deterministic(
         if not second:
             found[case.key] = f"its second run failed: {again.failed.get(case.key, 'unknown')}"
         elif record_of(first) != record_of(second[0]):
-            found[case.key] = _unlike(first, second[0])
+            found[case.key] = _different(first, second[0])
     played: dict[tuple[str, str], Measured] = {}
     conforming.play(
         [case for case in fixed if case.kind == CONFORM], played, {}, replace(options, store=None)
@@ -108,7 +108,7 @@ def not_deterministic(
     return found
 
 
-def _unlike(first: Run, second: Run) -> str:
+def _different(first: Run, second: Run) -> str:
     where = first_difference(plain_series(first), plain_series(second))
     how = "" if where is None else f"; {where.sentence('the first run', 'the second')}"
     return f"not deterministic: two runs with seed {first.seed} differ{how}"
@@ -171,7 +171,7 @@ def _tasks(case: Case, scenario: Scenario, seeds: Sequence[int]) -> list[Task]:
 
 def _sweep(tasks: Sequence[Task], folder: Path | None, options: Options, engine: Local) -> sweep.Outcome:
     """Runs tasks; without the store where there is none, or where it cannot be used now."""
-    watch = partial(_tell, options.watch)
+    watch = partial(_report, options.watch)
     _bound(folder)
     if folder is not None and not any(own.not_plain for task in tasks for own in task.job.alternative.own):
         # Another gate may use it, or the disk may be full: neither is a reason to fail.
@@ -191,7 +191,7 @@ def _bound(folder: Path | None) -> None:
                 one.unlink()
 
 
-def _tell(watch: Watch, progress: sweep.Progress) -> None:
+def _report(watch: Watch, progress: sweep.Progress) -> None:
     watch("cases", progress.cost, progress.cost_in_all, f"{progress.runs} of {progress.runs_in_all} runs")
 
 

@@ -12,7 +12,7 @@ from fullpipe._native import ScenarioError
 from fullpipe.errors import mistake, stated
 from fullpipe.gate.cases import RUN
 from fullpipe.scenario import scenario
-from fullpipe.scenario.path import OPTIONS, said_of
+from fullpipe.scenario.path import OPTIONS, written_of
 from fullpipe.scenario.scenario import Scenario
 
 # How long a run lasts by default.
@@ -41,7 +41,7 @@ class Shown:
     @property
     def path(self) -> dict[str, Any]:
         """The keys of a path."""
-        return said_of(self.keys)
+        return written_of(self.keys)
 
     @property
     def file(self) -> Path | None:

@@ -103,7 +103,7 @@ def flow_alone(summary: Summary, label: str) -> Summary:
     }
 
 
-def unlike_lifetimes(summary: Summary) -> bool:
+def different_lifetimes(summary: Summary) -> bool:
     """Whether some flow ran for less than 99 % of the time from the first start to the last end."""
     lives = [(flow["start_ns"], flow["end_ns"]) for flow in summary["flows"]]
     whole = max(end for _, end in lives) - min(start for start, _ in lives)
@@ -283,17 +283,17 @@ _RTT_SOURCES = {
 
 def _explained_programs(runs: Sequence[Summary]) -> list[str]:
     """What the numbers of programs are of: these differ from program to program."""
-    said: dict[str, None] = {}
+    message: dict[str, None] = {}
     for run in runs:
         for flow in run["flows"]:
             if seen := flow.get("seen"):
                 payload, rtt = _PAYLOADS[seen["payload"]], _RTT_SOURCES[seen["rtt_source"]]
-                said[f"{flow['controller']}, seen by its packets: {payload}; {rtt}."] = None
-    if said:
-        said["Loss and delay of programs: packets that the forward path dropped, and its one-way delay."] = (
-            None
-        )
-    return list(said)
+                message[f"{flow['controller']}, seen by its packets: {payload}; {rtt}."] = None
+    if message:
+        message[
+            "Loss and delay of programs: packets that the forward path dropped, and its one-way delay."
+        ] = None
+    return list(message)
 
 
 def flow_columns(summaries: Iterable[Summary]) -> tuple[Column, ...]:

@@ -93,9 +93,9 @@ class Run:
         return list(self.summary["provenance"].get("untrustworthy") or [])
 
     @property
-    def not_honoured(self) -> list[str]:
+    def unsupported(self) -> list[str]:
         """What was asked for and not done, in sentences; empty if all was."""
-        return list(self.summary["provenance"].get("not_honoured") or [])
+        return list(self.summary["provenance"].get("unsupported") or [])
 
     def flow_series(self) -> pl.DataFrame:
         """Samples of every flow, one row for each time and flow: cwnd_segments, srtt_ms, phase and more."""
@@ -154,9 +154,9 @@ class Group:
         return list(dict.fromkeys(reason for run in self.runs for reason in run.untrustworthy))
 
     @property
-    def not_honoured(self) -> list[str]:
+    def unsupported(self) -> list[str]:
         """Each sentence once, in the order of the seeds."""
-        return list(dict.fromkeys(sentence for run in self.runs for sentence in run.not_honoured))
+        return list(dict.fromkeys(sentence for run in self.runs for sentence in run.unsupported))
 
 
 # What a summary shows of its columns.

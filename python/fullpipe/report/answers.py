@@ -14,11 +14,11 @@ from fullpipe.measures.measures import (
     BY_NAME,
     SHARE,
     Measure,
+    different_lifetimes,
     flow_alone,
     goodput_bps,
     known,
     shares,
-    unlike_lifetimes,
 )
 from fullpipe.measures.statistics import Estimate, estimate
 from fullpipe.text import joined
@@ -46,25 +46,25 @@ def _of_world(groups: "list[Group]") -> str:
     groups = [group for group in groups if group.trusted]
     if not groups:
         return "No run can be trusted."
-    said = _compared(groups) if len(groups) > 1 else [_alone(groups[0])]
+    message = _compared(groups) if len(groups) > 1 else [_alone(groups[0])]
     if doubted:
-        said.append(f"{joined(doubted)} {'has' if len(doubted) == 1 else 'have'} no trusted run")
-    return f"{'; '.join(said)}."
+        message.append(f"{joined(doubted)} {'has' if len(doubted) == 1 else 'have'} no trusted run")
+    return f"{'; '.join(message)}."
 
 
 def _compared(groups: "list[Group]") -> list[str]:
     """What alternatives are compared by: completion times first where flows complete transfers."""
-    said = []
+    message = []
     times = _known(groups, "fct_mean_ms")
     if len(times) == len(groups):
-        said.append(_ranked(times, BY_NAME["fct_mean_ms"], "mean completion time", _SHORTER))
-    said.append(_ranked(_known(groups, "goodput_bps"), BY_NAME["goodput_bps"], "goodput", _MORE))
+        message.append(_ranked(times, BY_NAME["fct_mean_ms"], "mean completion time", _SHORTER))
+    message.append(_ranked(_known(groups, "goodput_bps"), BY_NAME["goodput_bps"], "goodput", _MORE))
     delays = _known(groups, "queue_delay_mean_ms")
     if len(delays) == len(groups):
         rtt_ms = max((rtt.mean for rtt in _known(groups, "rtt_mean_ms").values()), default=0.0)
         measure = BY_NAME["queue_delay_mean_ms"]
-        said.append(_ranked(delays, measure, "queueing delay", _LESS, alike=ALIKE * rtt_ms))
-    return said
+        message.append(_ranked(delays, measure, "queueing delay", _LESS, equal=ALIKE * rtt_ms))
+    return message
 
 
 def _alone(group: "Group") -> str:
@@ -103,13 +103,13 @@ def _few(words: list[str]) -> list[str]:
     return [*named, f"{len(words) - len(named)} others"]
 
 
-def _ranked(field: _Field, measure: Measure, noun: str, words: _Words, *, alike: float | None = None) -> str:
+def _ranked(field: _Field, measure: Measure, noun: str, words: _Words, *, equal: float | None = None) -> str:
     """Which is best, and all values. Means that differ by up to `alike` are equal."""
-    if alike is None:
-        alike = ALIKE * max(value.mean for value in field.values())
+    if equal is None:
+        equal = ALIKE * max(value.mean for value in field.values())
     order = sorted(field, key=lambda one: field[one].mean, reverse=words.largest)
     best = field[order[0]]
-    leaders = [one for one in field if abs(field[one].mean - best.mean) <= alike]
+    leaders = [one for one in field if abs(field[one].mean - best.mean) <= equal]
     unsure = [one for one in order if one not in leaders and _overlap(field[one], best)]
     rest = [one for one in order if one not in leaders and one not in unsure]
     shown = {one: measure.show(value.mean) for one, value in field.items()}
@@ -124,11 +124,11 @@ def _ranked(field: _Field, measure: Measure, noun: str, words: _Words, *, alike:
         against = f"{shown[first]} against {shown[second]} {measure.unit}"
         return f"{first} had {words.of_two} {noun} than {second} ({against})"
     others = f"; {', '.join(_few([f'{one} {shown[one]}' for one in rest]))}" if rest else ""
-    said = f"{joined(_few(leaders))} had {words.of_several} {noun} ({numbers}{others})"
+    message = f"{joined(_few(leaders))} had {words.of_several} {noun} ({numbers}{others})"
     if unsure:
         doubt = joined(_few([f"{one} ({shown[one]})" for one in unsure]))
-        said += f", from which {doubt} cannot be told apart with this many runs"
-    return said
+        message += f", from which {doubt} cannot be told apart with this many runs"
+    return message
 
 
 def _overlap(one: Estimate, other: Estimate) -> bool:
@@ -156,7 +156,7 @@ def _shared(group: "Group") -> str:
     first = max(field, key=lambda label: field[label].mean)
     share = known([shares(summary)[first] for summary in summaries])
     # Each goodput is over the flow's own lifetime.
-    noun = "goodput while it ran" if any(map(unlike_lifetimes, summaries)) else "goodput"
+    noun = "goodput while it ran" if any(map(different_lifetimes, summaries)) else "goodput"
     ranked = _ranked(field, measure, noun, _MORE)
     return f"{ranked}, {SHARE.show(share.mean)} % of all bytes for {first}" if share else ranked
 

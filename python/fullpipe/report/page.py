@@ -124,8 +124,8 @@ def _scheme() -> str:
 def _script(specs: Sequence[dict[str, Any]]) -> str:
     if not specs:
         return ""
-    said = _with_scheme(json.dumps(printable_spec(specs), separators=(",", ":")))
-    code = f"{_vega()}\nconst specs = {said};\n{_asset('report.js')}"
+    message = _with_scheme(json.dumps(printable_spec(specs), separators=(",", ":")))
+    code = f"{_vega()}\nconst specs = {message};\n{_asset('report.js')}"
     return f'<script type="module">{_inside_script(code)}</script>'
 
 

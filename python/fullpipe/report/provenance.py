@@ -27,7 +27,7 @@ def now() -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
 
 
-def said_time(at: str) -> str:
+def time_text(at: str) -> str:
     """A date and time of a file for programs, as pages show it: "2026-11-22T13:01:37Z" as `now` says it."""
     return at.replace("T", " ").replace("Z", " UTC")
 

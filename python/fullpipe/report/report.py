@@ -27,7 +27,7 @@ from fullpipe.report.page import Heading, figure, page, table
 from fullpipe.report.page import provenance as listed_provenance
 from fullpipe.report.page import text as _text
 from fullpipe.report.page import variable as _variable
-from fullpipe.report.unsupported import section, unhonoured
+from fullpipe.report.unsupported import section, unsupported_runs
 from fullpipe.text import joined, ran_by
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def html(results: Runs, drawn: "Sequence[Drawing] | None" = None) -> str:
         *_untrustworthy(results),
         *_agreement(results),
         *_flows(results),
-        section(unhonoured(results)),
+        section(unsupported_runs(results)),
         _FIGURES_HEAD if drawn else "",
         *(
             figure(number, drawing.figure.name, drawing.svg, drawing.caption)
@@ -178,19 +178,19 @@ def _path(path: dict[str, Any]) -> str:
     plain = {key: value for key, value in path.items() if not isinstance(value, (dict, list))}
     if (file := plain.pop("deliveries", None)) is not None:
         plain["deliveries"] = Path(str(file)).name
-    said = [word.format(_plain(plain.pop(key))) for key, word in words.items() if key in plain]
-    said += [f"{key.replace('_', ' ')} {_plain(value)}" for key, value in plain.items()]
-    return ", ".join(said + (["with changes during the run"] if path.get("changes") else []))
+    message = [word.format(_plain(plain.pop(key))) for key, word in words.items() if key in plain]
+    message += [f"{key.replace('_', ' ')} {_plain(value)}" for key, value in plain.items()]
+    return ", ".join(message + (["with changes during the run"] if path.get("changes") else []))
 
 
 def _header(results: Runs) -> str:
-    said = [f"{results.scenario.alternatives[0].duration_s:g} s a run"]
-    said += [f"{theme.world_title(world)}: {count}" for world, count in often(results).items()]
+    message = [f"{results.scenario.alternatives[0].duration_s:g} s a run"]
+    message += [f"{theme.world_title(world)}: {count}" for world, count in often(results).items()]
     answered = "".join(
         f'<p class="answer"><b>{_text(theme.world_heading(world))}</b> {_text(answer)}</p>'
         for world, answer in answers(results).items()
     )
-    quiet = f'<p class="quiet">{_text(" · ".join(said))}</p>'
+    quiet = f'<p class="quiet">{_text(" · ".join(message))}</p>'
     return f"<header><h1>{_text(_title(results))}</h1>{answered}{quiet}</header>"
 
 
@@ -207,15 +207,15 @@ def _interval_note(results: Runs) -> str:
 
 
 def _untrustworthy(results: Runs) -> list[str]:
-    said = [f"<li>{_text(one)}</li>" for group in results.groups if (one := left_out(group))]
+    message = [f"<li>{_text(one)}</li>" for group in results.groups if (one := left_out(group))]
     for group in results.groups:
         for run in group.runs:
             for reason in run.untrustworthy:
                 which = f"{group.label}, {theme.world_title(group.world)}, seed {run.seed}"
-                said.append(f"<li>{_text(which)}: {_text(reason)}</li>")
-    if not said:
+                message.append(f"<li>{_text(which)}: {_text(reason)}</li>")
+    if not message:
         return []
-    return [f'<div class="note"><p>Untrustworthy runs:</p><ul>{"".join(said)}</ul></div>']
+    return [f'<div class="note"><p>Untrustworthy runs:</p><ul>{"".join(message)}</ul></div>']
 
 
 def _agreement(results: Runs) -> list[str]:

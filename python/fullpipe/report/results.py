@@ -66,8 +66,8 @@ class Results(Runs):
         names = files.file_names(self.labels)
         needed = sum(run.size for run in self.runs)
         with files.adding(self._kept(0, folder)):
-            said = json.dumps(self.scenario.named, indent=1, ensure_ascii=False) + "\n"
-            files.write(folder, "scenario.json", said.encode(errors="replace"), needed=needed)
+            message = json.dumps(self.scenario.named, indent=1, ensure_ascii=False) + "\n"
+            files.write(folder, "scenario.json", message.encode(errors="replace"), needed=needed)
         written: list[str] = []
         for number, run in enumerate(self.runs):
             with files.adding(self._kept(number, folder)):
@@ -87,17 +87,17 @@ class Results(Runs):
         An alternative without a trusted run has `untrusted`: each measure's values, run by run. With
         `agreement` if two worlds ran, `logs` if packets were logged, and `notes` if something did not run.
         """
-        told: dict[str, Any] = {
+        reported: dict[str, Any] = {
             "scenario": self.scenario.named,
             "results": [_result(group) for group in self.groups],
         }
         if self.agreement is not None:
-            told["agreement"] = self.agreement.to_dict()
+            reported["agreement"] = self.agreement.to_dict()
         if logs := [str(one) for run in self.runs for one in run.logs]:
-            told["logs"] = logs
+            reported["logs"] = logs
         if self.notes:
-            told["notes"] = self.notes
-        return told
+            reported["notes"] = self.notes
+        return reported
 
     def to_json(self) -> str:
         """`to_dict` as text: what compare, run and agree print with `--json`."""
@@ -170,4 +170,4 @@ def _result(group: Group) -> dict[str, Any]:
         result["untrusted"] = {
             measure.name: [measure.take(run.summary) for run in group.runs] for measure in MEASURES
         }
-    return {**result, "untrustworthy": group.untrustworthy, "not_honoured": group.not_honoured}
+    return {**result, "untrustworthy": group.untrustworthy, "unsupported": group.unsupported}

@@ -12,18 +12,18 @@ from fullpipe.measures.measures import (
     Column,
     Quantity,
     columns,
+    different_lifetimes,
     explained,
     flow_alone,
     flow_columns,
     known,
     shares,
-    unlike_lifetimes,
 )
 from fullpipe.measures.run import Group, Runs
 from fullpipe.report.counts import left_out, often, single, spread
 from fullpipe.report.figures import theme
 from fullpipe.report.fitting import Fitting
-from fullpipe.report.unsupported import unhonoured
+from fullpipe.report.unsupported import unsupported_runs
 from fullpipe.runs import doctor
 from fullpipe.runs.worlds import kernel_check
 
@@ -63,8 +63,8 @@ def how_often(results: Runs) -> str:
         counts: dict[str, list[str]] = {}
         for group in results.groups:
             counts.setdefault(group.label, []).append(f"{group.world} {group.count}")
-        said = [f"{label}: {', '.join(of)}" for label, of in counts.items()]
-        return f"Trusted runs: {'; '.join(said)}."
+        message = [f"{label}: {', '.join(of)}" for label, of in counts.items()]
+        return f"Trusted runs: {'; '.join(message)}."
     return f"Runs of each alternative: {_often(results)}."
 
 
@@ -77,7 +77,7 @@ def flow_notes(results: Runs) -> list[str]:
         if (total := group.measures[goodput.name]) is not None:
             name = f"{group.label}, {group.world}"
             notes.append(f"All flows of {name}: {goodput.show(total.mean)} {goodput.unit} of goodput.")
-    if any(unlike_lifetimes(run.summary) for group in shared for run in group.shown):
+    if any(different_lifetimes(run.summary) for group in shared for run in group.shown):
         notes.append("Each flow's goodput is over its own lifetime; lifetimes differ, so they do not add up.")
     return notes
 
@@ -90,7 +90,7 @@ def run_notes(results: Runs) -> list[str]:
         for reason in run.untrustworthy
     ]
     sentences = [sentence for group in results.groups if (sentence := left_out(group))]
-    ignored = [one.note("the report lists them") for one in unhonoured(results)]
+    ignored = [one.note("the report lists them") for one in unsupported_runs(results)]
     return explained(run.summary for run in results.runs) + doubts + sentences + ignored + results.notes
 
 

@@ -16,7 +16,7 @@ _MOST_SAID = 2
 
 
 @dataclass(frozen=True)
-class Unhonoured:
+class Unsupported:
     """The sentences that alternatives have in common in a world."""
 
     labels: Sequence[str]
@@ -26,8 +26,12 @@ class Unhonoured:
     def note(self, where: str) -> str:
         """One line for a terminal; `where` has the sentences that it does not repeat."""
         several = len(self.sentences) > _MOST_SAID
-        said = f"{counted(len(self.sentences), 'thing')}; {where}." if several else " ".join(self.sentences)
-        return f"Note: not supported for {joined(self.labels)} in {self.world}, which is no failure: {said}"
+        message = (
+            f"{counted(len(self.sentences), 'thing')}; {where}." if several else " ".join(self.sentences)
+        )
+        return (
+            f"Note: not supported for {joined(self.labels)} in {self.world}, which is no failure: {message}"
+        )
 
     def html(self) -> str:
         """All sentences."""
@@ -35,16 +39,16 @@ class Unhonoured:
         return f"<p>{text(f'{joined(self.labels)}, {theme.world_title(self.world)}')}:</p><ul>{listed}</ul>"
 
 
-def unhonoured(results: Runs) -> list[Unhonoured]:
+def unsupported_runs(results: Runs) -> list[Unsupported]:
     """What was not honoured. Alternatives with the same sentences stand together."""
     together: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for group in results.groups:
-        if group.not_honoured:
-            together.setdefault((group.world, tuple(group.not_honoured)), []).append(group.label)
-    return [Unhonoured(labels, world, said) for (world, said), labels in together.items()]
+        if group.unsupported:
+            together.setdefault((group.world, tuple(group.unsupported)), []).append(group.label)
+    return [Unsupported(labels, world, message) for (world, message), labels in together.items()]
 
 
-def section(found: Sequence[Unhonoured]) -> str:
+def section(found: Sequence[Unsupported]) -> str:
     """The part of a page that lists them; empty if there are none."""
     if not found:
         return ""

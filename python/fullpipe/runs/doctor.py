@@ -68,9 +68,9 @@ def _emulator() -> Requirement:
     if found is None:
         return Requirement("Kernel world", "emulator", True, f"not measured: {again}", "")
     if found.machine != here:
-        said = f"not measured since the machine changed ({found.machine} before, {here} now): {again}"
-        return Requirement("Kernel world", "emulator", True, said, "")
+        message = f"not measured since the machine changed ({found.machine} before, {here} now): {again}"
+        return Requirement("Kernel world", "emulator", True, message, "")
     how = "quick check" if found.quick else "check"
-    said = f"{found.statement} ({how} of {found.when}; load average {found.load})"
+    message = f"{found.statement} ({how} of {found.when}; load average {found.load})"
     fix = f"leave the machine idle, then {again}; meanwhile, untrustworthy runs are marked one by one"
-    return Requirement("Kernel world", "emulator", bool(found.true_bps), said, fix)
+    return Requirement("Kernel world", "emulator", bool(found.true_bps), message, fix)

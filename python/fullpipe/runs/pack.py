@@ -125,9 +125,11 @@ def checked(about: Any, summary: Any, flows: bytes, links: bytes) -> Record:
     provenance = summary.get("provenance") if isinstance(summary, dict) else None
     if not isinstance(about, dict) or not isinstance(provenance, dict):
         raise Damaged("its content is not that of a run")
-    for name in ("untrustworthy", "not_honoured"):
-        said = provenance.get(name)
-        if said is not None and not (isinstance(said, list) and all(isinstance(one, str) for one in said)):
+    for name in ("untrustworthy", "unsupported"):
+        message = provenance.get(name)
+        if message is not None and not (
+            isinstance(message, list) and all(isinstance(one, str) for one in message)
+        ):
             raise Damaged("its content is not that of a run")
     return Record(about, summary, flows, links)
 

@@ -84,7 +84,7 @@ def _carry_out(
     begin(outcome, pending)
     meter = _Meter(engine, watch, [stored[key].task for key in stored], list(unique.values()))
     meter.rerun([task for task in pending if task.key in stored])
-    meter.tell()
+    meter.report()
     while pending:
         once_more: list[Task] = []
         left = len(pending)
@@ -104,7 +104,7 @@ def _carry_out(
                         meter.failed += 1
                     meter.ended(one.task)
                 left -= len(together)
-                meter.tell(len(once_more))
+                meter.report(len(once_more))
         pending = once_more
         meter.rerun(pending)
     return outcome
@@ -152,7 +152,7 @@ class _Meter:
         self._seen.add(task.key)
         self._cost += self._engine.cost(task)
 
-    def tell(self, again: int = 0) -> None:
+    def report(self, again: int = 0) -> None:
         """Reports the progress."""
         self._watch(
             Progress(

@@ -95,8 +95,8 @@ def _text(value: object, where: str, inside: Sequence[object] = ()) -> str:
 
 def _of_class(one: type, where: str, inside: Sequence[object]) -> str:
     deeper = (*inside, one)
-    said = [f"{name} = {_text(value, f'{where}.{name}', deeper)}" for name, value in _attributes(one)]
-    return f"class {_named(one)}: {'; '.join(said)}"
+    message = [f"{name} = {_text(value, f'{where}.{name}', deeper)}" for name, value in _attributes(one)]
+    return f"class {_named(one)}: {'; '.join(message)}"
 
 
 def _attributes(one: type) -> Iterator[tuple[str, object]]:

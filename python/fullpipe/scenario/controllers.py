@@ -167,18 +167,18 @@ class Own:
         not_plain = ""
         try:
             digest += class_values.of_class(made_by, Controller, in_file=file is not None)
-            said = class_values.of_parameters(given)
+            message = class_values.of_parameters(given)
         except class_values.NotPlainError as error:
             not_plain = str(error)
             # Only for this process, which has no other class at that place.
-            said = f"{id(made_by)} {sorted(given.items())!r}"
-        return Own(text, _with(digest, made_by, said), given, made_by, not_plain)
+            message = f"{id(made_by)} {sorted(given.items())!r}"
+        return Own(text, _with(digest, made_by, message), given, made_by, not_plain)
 
     @staticmethod
     def load(text: str, base_dir: Path) -> "Own":
         """The class that `FILE.py:CLASS` or `FILE.py:CLASS:parameter=value,...` names, from `base_dir`."""
         file, _, rest = text.partition(":")
-        name, _, said = rest.partition(":")
+        name, _, message = rest.partition(":")
         if file == _IN_NO_FILE:
             raise mistake("controller", text, "a class, because it is in no file", "pass the class itself")
         path = base_dir / file
@@ -191,7 +191,7 @@ class Own:
                 f"there is {', '.join(there)}" if there else f"write class {name}(fullpipe.Controller) there"
             )
             raise mistake("controller", text, expected, fix)
-        given = _parameters(text, said)
+        given = _parameters(text, message)
         return Own(
             text, _with(_digest(path, text), made_by, class_values.of_parameters(given)), given, made_by
         )
@@ -375,9 +375,9 @@ def is_in_no_file(text: str) -> bool:
     return text.partition(":")[0] == _IN_NO_FILE
 
 
-def _parameters(text: str, said: str) -> dict[str, object]:
+def _parameters(text: str, message: str) -> dict[str, object]:
     given: dict[str, object] = {}
-    for part in said.split(",") if said else []:
+    for part in message.split(",") if message else []:
         key, equals, value = part.partition("=")
         if not equals or not key.strip().isidentifier():
             raise mistake(
@@ -467,7 +467,7 @@ def _digest(path: Path, text: str) -> str:
         return _of_files(path.resolve(strict=True))
     # Python's parser has its limits, and a loop of links is a `RuntimeError`.
     except (OSError, SyntaxError, ValueError, RuntimeError, MemoryError) as error:
-        raise mistake("controller", text, "a Python file that can be read", plugins.said(error)) from None
+        raise mistake("controller", text, "a Python file that can be read", plugins.message(error)) from None
 
 
 def _read(path: Path) -> bytes:

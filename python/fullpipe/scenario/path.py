@@ -48,18 +48,20 @@ class Path(PathValues):
 
     def document(self) -> dict[str, Any]:
         """The table `path` of a scenario."""
-        said = said_of(vars(self))
-        return said if self.reverse is None else {**said, "reverse": self.reverse.document()}
+        message = written_of(vars(self))
+        return message if self.reverse is None else {**message, "reverse": self.reverse.document()}
 
     def at(self, **changes: Any) -> "Path":
         """The same path with other values."""
         return dataclasses.replace(self, **changes)
 
 
-def said_of(values: Mapping[str, Any]) -> dict[str, Any]:
+def written_of(values: Mapping[str, Any]) -> dict[str, Any]:
     """The keys of a path among values, without those about which nothing is said."""
-    said = {name: value for name in NAMES if (value := values.get(name)) is not None and value is not False}
-    return {name: str(value) if isinstance(value, PurePath) else value for name, value in said.items()}
+    message = {
+        name: value for name in NAMES if (value := values.get(name)) is not None and value is not False
+    }
+    return {name: str(value) if isinstance(value, PurePath) else value for name, value in message.items()}
 
 
 def generated() -> str:

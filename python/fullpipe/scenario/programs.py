@@ -24,8 +24,8 @@ class Program:
 
     def document(self) -> dict[str, Any]:
         """The same as a scenario writes it under `compare`."""
-        said = {"client": self.client, "server": self.server, "sender": self.sender, "label": self.label}
-        return {key: value for key, value in said.items() if value is not None}
+        message = {"client": self.client, "server": self.server, "sender": self.sender, "label": self.label}
+        return {key: value for key, value in message.items() if value is not None}
 
 
 def written(compared: Any) -> Any:

@@ -156,8 +156,8 @@ class _Turns:
         timer = max(until + 1, min(stack.timer(0), stack.timer(1)))
         flags = int(stack.connected) | int(stack.failed) << 1
         state = stack.state()
-        told = (getattr(state, field.name) for field in fields(State))
-        head = _ANSWER.pack(until, timer, flags, self._delivered, self._delivered_at, *told, count)
+        reported = (getattr(state, field.name) for field in fields(State))
+        head = _ANSWER.pack(until, timer, flags, self._delivered, self._delivered_at, *reported, count)
         return b"".join((head, *leaves))
 
     def _arrival(self, end: int, when: int, ecn: int, datagram: bytes) -> Callable[[], None]:

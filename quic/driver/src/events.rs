@@ -225,7 +225,7 @@ impl<C: Controller> Events<C> {
     /// not know. Then a packet that follows an empty flight after more than a pause of the pacer counts as held back.
     pub fn sent(&mut self, now: Time, bytes: u32, app_limited: Option<bool>) -> Note {
         self.settle();
-        let said = now;
+        let message = now;
         let now = self.advance(now);
         let prior = self.in_flight;
         if app_limited.unwrap_or(prior == 0 && self.was_idle(now)) {
@@ -240,7 +240,7 @@ impl<C: Controller> Events<C> {
         let bytes = self.in_flight - prior;
         let tx = self.sampler.on_sent(now, prior, self.in_flight, self.reported_lost);
         // The stack names the packet by its own time, even if that was before another one that it told.
-        let note = Note { tx, index: self.next_index, sent: said };
+        let note = Note { tx, index: self.next_index, sent: message };
         self.next_index += 1;
         self.counts.sent += bytes as u64;
         self.last_sent = now;

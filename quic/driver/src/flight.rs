@@ -139,13 +139,13 @@ mod tests {
     }
 
     #[test]
-    fn spaces_need_no_more_lanes_than_there_are() {
+    fn spaces_use_minimal_lanes() {
         let flight = flight(&[(0, 1), (0, 2), (1, 3), (0, 4), (1, 5), (2, 6), (1, 7), (3, 8)]);
         assert_eq!((flight.lanes.len(), flight.len()), (3, 8));
     }
 
     #[test]
-    fn after_the_handshake_one_lane_is_left() {
+    fn one_lane_remains_after_handshake() {
         let mut flight = flight(&[(0, 300), (0, 900), (1, 1200), (2, 1200)]);
         assert_eq!(flight.lanes.len(), 2);
         assert!(flight.take(&Which { bytes: Some(900), ..any(0) }).is_some());
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_of_equal_ones_is_meant_and_nothing_else() {
+    fn oldest_matching_packet_is_removed() {
         let mut flight = flight(&[(7, 100), (7, 100), (u64::MAX, 50)]);
         let first = flight.take(&any(7)).map(|(bytes, note)| (bytes, note.index()));
         assert_eq!(first, Some((100, 0)));
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_that_fits_may_be_in_any_lane() {
+    fn oldest_fitting_packet_spans_lanes() {
         let mut flight = flight(&[(5, 1200), (0, 1400), (6, 1300), (1, 1400)]);
         let taken = flight.take_oldest(|bytes| bytes > 1200).map(|(bytes, note)| (bytes, note.index()));
         assert_eq!(taken, Some((1400, 1)));

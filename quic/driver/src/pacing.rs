@@ -36,7 +36,7 @@ mod tests {
     };
 
     #[test]
-    fn a_burst_takes_a_millisecond_within_its_bounds() {
+    fn quantum_is_one_millisecond_within_bounds() {
         let of = |rate: u64| quantum(&Limits { pacing_rate: Rate::from_bytes_per_sec(rate), ..LIMITS });
         assert_eq!(
             [0, 1_999_999, 2_001_000, 65_535_000, 65_537_000, 1 << 40].map(of),
@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_yet_is_none() {
+    fn unknown_limits_are_none() {
         assert_eq!((pacing_rate(&LIMITS), ssthresh(&LIMITS)), (None, None));
         let rate = Rate::from_bits_per_sec(5_000_000);
         let limits = Limits { pacing_rate: rate, ssthresh: 12_000, ..LIMITS };

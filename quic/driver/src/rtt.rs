@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn samples_are_smoothed_as_in_rfc_9002() {
+    fn rtt_smoothing_follows_rfc_9002() {
         let mut rtt = Rtt::new();
         assert_eq!((rtt.smoothed(), rtt.min()), (Duration::ZERO, Duration::MAX));
         assert_eq!(rtt.probe_timeout(), Duration::from_millis(333 + 666 + 25));

@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn seeds_follow_from_the_first_and_differ() {
+    fn seeds_are_deterministic_and_distinct() {
         let seeds = |seed| {
             let seeds = Seeds::from_seed(seed);
             [seeds.next(), seeds.next(), seeds.next()]
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn each_connection_has_a_seed_of_its_own() {
+    fn each_connection_gets_own_seed() {
         let making = |seed| Making::new(Params::by_name("bbr3").unwrap()).seed(seed);
         let debug = |events: Events<InBytes>| std::format!("{events:?}");
         let (one, other) = (making(7), making(7));

@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_is_remembered_for_a_round() {
+    fn limit_is_remembered_for_one_round() {
         let mut usage = Usage::default();
         usage.note(false, 1_000, 0, 1_000);
         usage.note(true, 2_000, 0, 2_000);

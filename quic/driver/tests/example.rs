@@ -4,6 +4,6 @@
 mod adapter;
 
 #[test]
-fn the_adapter_of_the_example_finds_the_bottleneck() {
+fn example_adapter_finds_bottleneck() {
     adapter::main();
 }

@@ -171,8 +171,8 @@ impl Stack {
         let counts = *self.driver.events().counts();
         let gone = counts.delivered + counts.lost + counts.discarded;
         prop_assert_eq!(counts.sent, gone + self.driver.events().in_flight() as u64);
-        let told = |counts: Counts| Counts { discarded: 0, ..counts };
-        prop_assert_eq!(told(counts), told(self.counts));
+        let reported = |counts: Counts| Counts { discarded: 0, ..counts };
+        prop_assert_eq!(reported(counts), reported(self.counts));
         if self.exact {
             prop_assert_eq!(self.driver.events().in_flight() as u64, self.in_flight());
         } else {
@@ -204,7 +204,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_controller_gets_its_events_in_order(steps in prop::collection::vec(step(), 1..120)) {
+    fn controllers_receive_events_in_order(steps in prop::collection::vec(step(), 1..120)) {
         for info in CATALOGUE {
             run(&Params::by_name(info.name).unwrap(), &steps, true)?;
         }
@@ -212,14 +212,14 @@ proptest! {
 
     /// The driver discards other packets than the stack forgot, and may be told of those later.
     #[test]
-    fn a_stack_that_forgets_packets_breaks_no_order(steps in prop::collection::vec(step(), 1..120)) {
+    fn forgotten_packets_keep_event_order(steps in prop::collection::vec(step(), 1..120)) {
         for info in CATALOGUE {
             run(&Params::by_name(info.name).unwrap(), &steps, false)?;
         }
     }
 
     #[test]
-    fn equal_reports_and_seeds_give_equal_decisions(steps in prop::collection::vec(step(), 1..120)) {
+    fn equal_inputs_give_equal_decisions(steps in prop::collection::vec(step(), 1..120)) {
         let bbr3 = Params::by_name("bbr3").unwrap();
         let limits = || run(&bbr3, &steps, true).map(|mut stack| stack.driver.limits());
         prop_assert_eq!(limits()?, limits()?);
@@ -240,7 +240,7 @@ fn what_the_stack_forgets_is_discarded() {
 }
 
 #[test]
-fn a_lost_probe_of_the_mtu_goes_before_older_packets() {
+fn lost_mtu_probe_precedes_older_packets() {
     let mut stack = Stack::new(&Params::by_name("newreno").unwrap(), false);
     stack.take(Step::Send(2, 1200, 0));
     stack.take(Step::Send(1, 1452, 0));

@@ -113,7 +113,7 @@ impl Bench {
         };
         let mut bench = Bench { driver: Driver::new(recorder, &START), log, last_ack, holds_back };
         bench.send(0, 0..10);
-        bench.told();
+        bench.reported();
         bench
     }
 
@@ -146,19 +146,19 @@ impl Bench {
     }
 
     /// What the controller was told since the last time, a line each.
-    fn told(&mut self) -> Vec<String> {
+    fn reported(&mut self) -> Vec<String> {
         self.driver.events_mut().settle();
         self.log.take().lines().map(str::to_owned).collect()
     }
 }
 
 #[test]
-fn an_ack_waits_for_its_losses_and_marks() {
+fn ack_waits_for_losses_and_marks() {
     let mut bench = Bench::new();
     bench.ack(50, &[5, 6], &[0, 1, 3]);
     bench.driver.events_mut().marked(Bench::at(50), Some(1000));
     assert_eq!(
-        bench.told(),
+        bench.reported(),
         [
             "rtt 50",
             "ce true 1000",
@@ -172,31 +172,31 @@ fn an_ack_waits_for_its_losses_and_marks() {
 }
 
 #[test]
-fn a_range_may_continue_on_the_next_ack() {
+fn loss_range_continues_on_next_ack() {
     let mut bench = Bench::new();
     bench.ack(50, &[5], &[0, 1]);
     bench.ack(51, &[6], &[2]);
-    let ranges = bench.told().into_iter().filter(|line| line.starts_with("lost"));
+    let ranges = bench.reported().into_iter().filter(|line| line.starts_with("lost"));
     let new = ranges.map(|line| line.contains("range=true")).collect::<Vec<_>>();
     assert_eq!(new, [true, false, false]);
 }
 
 #[test]
-fn a_period_ends_with_a_packet_sent_in_it_and_old_losses_begin_no_other() {
+fn old_losses_start_no_recovery_period() {
     let mut bench = Bench::new();
     bench.ack(50, &[4], &[0]);
     bench.send(60, 10..14);
-    bench.told();
+    bench.reported();
     // More losses of the same round, while the period lasts.
     bench.ack(61, &[5], &[1]);
     assert_eq!(
-        bench.told(),
+        bench.reported(),
         ["rtt 61", "lost 1000 range=false of 2000", "ack 1000 lost 1000 of 12000 left 10000"]
     );
     // What was sent in the period arrives, and shows that older packets are lost, too.
     bench.ack(110, &[10], &[2, 3, 6]);
     assert_eq!(
-        bench.told(),
+        bench.reported(),
         [
             "rtt 50",
             "open reduce=false proven=false Ack",
@@ -209,22 +209,22 @@ fn a_period_ends_with_a_packet_sent_in_it_and_old_losses_begin_no_other() {
     // The period is over, and old packets still begin no other, whether an ACK or a timer finds them.
     bench.ack(111, &[11], &[7]);
     bench.lose(112, &[8]);
-    let told = bench.told();
-    assert!(!told.iter().any(|line| line.contains("reduce")), "{told:?}");
+    let reported = bench.reported();
+    assert!(!reported.iter().any(|line| line.contains("reduce")), "{reported:?}");
     // A packet that was sent in it does.
     bench.lose(113, &[12]);
-    assert_eq!(bench.told()[1], "recovery reduce=true proven=false Timer");
+    assert_eq!(bench.reported()[1], "recovery reduce=true proven=false Timer");
 }
 
 #[test]
-fn a_new_period_ends_the_last_one_first() {
+fn new_period_ends_previous_first() {
     let mut bench = Bench::new();
     bench.ack(50, &[4], &[0]);
     bench.send(60, 10..20);
-    bench.told();
+    bench.reported();
     bench.ack(110, &[14], &[10]);
     assert_eq!(
-        bench.told(),
+        bench.reported(),
         [
             "rtt 50",
             "open reduce=false proven=false Ack",
@@ -243,7 +243,7 @@ fn marks_reduce_once_a_period() {
         bench.driver.events_mut().marked(Bench::at(ms), None);
     }
     assert_eq!(
-        bench.told(),
+        bench.reported(),
         [
             "rtt 50",
             "ce true 1000",
@@ -257,54 +257,54 @@ fn marks_reduce_once_a_period() {
 }
 
 #[test]
-fn persistent_congestion_is_a_timeout_and_ends_with_progress() {
+fn persistent_congestion_acts_as_timeout() {
     let mut bench = Bench::new();
     bench.send(900, 10..12);
     bench.ack(950, &[10], &[0, 1]);
     bench.driver.events_mut().persistent_congestion(Bench::at(950));
-    assert_eq!(bench.told()[3], "loss reduce=true proven=false Ack");
+    assert_eq!(bench.reported()[3], "loss reduce=true proven=false Ack");
     bench.lose(951, &[2]);
     bench.driver.events_mut().persistent_congestion(Bench::at(951));
-    assert_eq!(bench.told()[1], "loss reduce=false proven=false Timer", "no progress since");
+    assert_eq!(bench.reported()[1], "loss reduce=false proven=false Timer", "no progress since");
     bench.send(960, 12..13);
     bench.ack(1_000, &[12], &[]);
-    assert_eq!(bench.told()[1], "open reduce=false proven=false Ack");
+    assert_eq!(bench.reported()[1], "open reduce=false proven=false Ack");
 }
 
 #[test]
-fn an_undo_comes_before_the_end_of_the_period_and_once() {
+fn undo_happens_once_before_period_end() {
     let mut bench = Bench::new();
     bench.ack(50, &[4], &[0]);
-    bench.told();
+    bench.reported();
     bench.driver.events_mut().spurious(Time::ZERO);
     bench.ack(55, &[5], &[]);
     assert_eq!(
-        bench.told(),
+        bench.reported(),
         ["undo", "open reduce=false proven=false Ack", "rtt 55", "ack 1000 lost 0 of 8000 left 7000"]
     );
     bench.driver.events_mut().spurious(Time::ZERO);
     bench.ack(56, &[6], &[]);
-    assert_eq!(bench.told(), ["rtt 56", "ack 1000 lost 0 of 7000 left 6000"]);
+    assert_eq!(bench.reported(), ["rtt 56", "ack 1000 lost 0 of 7000 left 6000"]);
 }
 
 #[test]
-fn a_loss_after_an_undo_begins_a_period_that_may_be_undone_again() {
+fn loss_after_undo_allows_second_undo() {
     let mut bench = Bench::new();
     bench.ack(50, &[4], &[0]);
     bench.driver.events_mut().spurious(Time::ZERO);
     bench.ack(55, &[6], &[]);
-    bench.told();
+    bench.reported();
     // It was sent before the period that was undone.
     bench.ack(56, &[8], &[5]);
-    assert_eq!(bench.told()[2], "recovery reduce=true proven=false Ack");
+    assert_eq!(bench.reported()[2], "recovery reduce=true proven=false Ack");
     bench.driver.events_mut().spurious(Time::ZERO);
     bench.ack(57, &[9], &[]);
-    assert!(bench.told().contains(&"undo".to_owned()));
+    assert!(bench.reported().contains(&"undo".to_owned()));
 }
 
 /// The controllers that keep recovery periods themselves agree with the driver.
 #[test]
-fn a_loss_after_an_undo_reduces_the_window() {
+fn loss_after_undo_reduces_window() {
     for controller in ["newreno", "cubic9438"] {
         let mut bench = Bench::with(controller);
         bench.ack(50, &[4], &[0]);
@@ -319,7 +319,7 @@ fn a_loss_after_an_undo_reduces_the_window() {
 
 /// RFC 9002 B.6: a mark answers for losses of its own recovery period, and for no others.
 #[test]
-fn a_loss_after_the_period_of_a_mark_reduces_the_window() {
+fn loss_after_marked_period_reduces_window() {
     for controller in ["newreno", "cubic9438"] {
         let mut bench = Bench::with(controller);
         bench.ack(50, &[0, 1], &[]);
@@ -347,31 +347,31 @@ fn an_undo_waits_for_nothing() {
     assert_eq!(bench.driver.events().limits_before().cwnd, before.cwnd);
     let mut bench = Bench::new();
     bench.ack(50, &[1, 2, 3, 4, 5, 6, 7, 8, 9], &[0]);
-    bench.told();
+    bench.reported();
     bench.driver.events_mut().spurious(Time::ZERO);
     bench.send(60, 10..11);
-    assert_eq!(bench.told()[..2], ["undo", "open reduce=false proven=false Ack"]);
+    assert_eq!(bench.reported()[..2], ["undo", "open reduce=false proven=false Ack"]);
     // Once.
     bench.ack(110, &[10], &[]);
-    assert!(!bench.told().contains(&"undo".to_owned()));
+    assert!(!bench.reported().contains(&"undo".to_owned()));
 }
 
 /// What a timer finds lost after an undo is the timer's.
 #[test]
-fn an_undo_leaves_later_losses_to_their_timer() {
+fn timer_loss_after_undo_stays_timer() {
     let mut bench = Bench::new();
     bench.ack(50, &[4], &[0]);
-    bench.told();
+    bench.reported();
     bench.driver.events_mut().spurious(Time::ZERO);
     bench.lose(90, &[5]);
-    let told = bench.told();
-    assert_eq!(told[0], "undo");
-    assert_eq!(told.last().unwrap(), "recovery reduce=true proven=false Timer");
+    let reported = bench.reported();
+    assert_eq!(reported[0], "undo");
+    assert_eq!(reported.last().unwrap(), "recovery reduce=true proven=false Timer");
 }
 
 /// noq forgets lost packets: what it remembers may have arrived, and what the reduction was for not.
 #[test]
-fn losses_that_the_stack_may_have_forgotten_stay_congestion() {
+fn forgotten_losses_remain_congestion() {
     let mut bench = Bench::with("newreno");
     bench.ack(50, &[4], &[0]);
     let reduced = bench.driver.limits().ssthresh;
@@ -385,7 +385,7 @@ fn losses_that_the_stack_may_have_forgotten_stay_congestion() {
 
 /// RFC 9002 B.8: persistent congestion leaves the threshold to the congestion event, which old losses are not.
 #[test]
-fn persistent_congestion_of_packets_from_before_the_period_leaves_the_threshold() {
+fn old_persistent_congestion_keeps_ssthresh() {
     let mut bench = Bench::with("newreno");
     bench.ack(50, &[4], &[0]);
     let reduced = bench.driver.limits().ssthresh;
@@ -398,7 +398,7 @@ fn persistent_congestion_of_packets_from_before_the_period_leaves_the_threshold(
 
 /// Two ACKs may arrive at one instant, and packets leave at it.
 #[test]
-fn a_packet_that_leaves_at_the_instant_of_an_undo_is_known_by_that_time() {
+fn send_at_undo_instant_is_acked() {
     let mut bench = Bench::new();
     bench.ack(50, &[4], &[0]);
     bench.driver.events_mut().spurious(Time::ZERO);
@@ -416,7 +416,7 @@ fn marks_are_never_undone() {
     bench.driver.events_mut().marked(Bench::at(50), None);
     bench.driver.events_mut().spurious(Time::ZERO);
     bench.ack(55, &[5], &[]);
-    assert!(!bench.told().contains(&"undo".to_owned()));
+    assert!(!bench.reported().contains(&"undo".to_owned()));
     // A mark that comes after the losses, in the same period, proves the congestion, too.
     let mut bench = Bench::new();
     bench.ack(50, &[4], &[0]);
@@ -424,11 +424,11 @@ fn marks_are_never_undone() {
     bench.driver.events_mut().marked(Bench::at(51), None);
     bench.driver.events_mut().spurious(Time::ZERO);
     bench.ack(55, &[6], &[]);
-    assert!(!bench.told().contains(&"undo".to_owned()));
+    assert!(!bench.reported().contains(&"undo".to_owned()));
 }
 
 #[test]
-fn a_rate_sample_is_from_the_newest_packet_of_its_own_ack() {
+fn rate_sample_uses_newest_acked_packet() {
     let mut bench = Bench::new();
     bench.ack(50, &[9], &[]);
     let sample = bench.last_ack().sample;
@@ -441,7 +441,7 @@ fn a_rate_sample_is_from_the_newest_packet_of_its_own_ack() {
 }
 
 #[test]
-fn a_full_window_shows_in_the_next_ack() {
+fn full_window_marks_next_ack_limited() {
     let mut bench = Bench::new();
     bench.ack(50, &[0], &[]);
     let ack = bench.last_ack();
@@ -452,7 +452,7 @@ fn a_full_window_shows_in_the_next_ack() {
 }
 
 #[test]
-fn samples_of_what_leaves_while_the_application_is_the_limit_are_marked() {
+fn application_limited_sends_mark_samples() {
     // The first packet of a connection follows a pause; what leaves after it was delivered does not.
     let sample = |app_limited: bool, holds_back: bool| {
         let mut bench = Bench::new();
@@ -476,59 +476,62 @@ fn samples_of_what_leaves_while_the_application_is_the_limit_are_marked() {
 }
 
 #[test]
-fn two_acks_at_one_instant_stay_two() {
+fn simultaneous_acks_stay_separate() {
     let mut bench = Bench::new();
     bench.ack(50, &[0], &[]);
     bench.ack(50, &[1], &[]);
     assert_eq!(
-        bench.told(),
+        bench.reported(),
         ["rtt 50", "ack 1000 lost 0 of 10000 left 9000", "rtt 50", "ack 1000 lost 0 of 9000 left 8000"]
     );
 }
 
 #[test]
-fn an_ack_of_older_packets_brings_no_rtt() {
+fn older_packet_ack_has_no_rtt() {
     let mut bench = Bench::new();
     bench.ack(50, &[3], &[]);
     bench.ack(55, &[1, 2], &[]);
     assert_eq!(
-        bench.told(),
+        bench.reported(),
         ["rtt 50", "ack 1000 lost 0 of 10000 left 9000", "ack 2000 lost 0 of 9000 left 7000"]
     );
 }
 
 #[test]
-fn discards_and_a_new_mtu_within_an_ack_come_after_it() {
+fn discards_and_mtu_follow_ack() {
     let mut bench = Bench::new();
     assert!(bench.driver.acked(Bench::at(50), 0, None, 1000, false));
     bench.driver.events_mut().mtu_changed(1400);
     assert!(bench.driver.acked(Bench::at(50), 1, None, 1000, false));
     bench.driver.events_mut().end_acked();
     bench.driver.reconcile(Bench::at(50), 6_000);
-    assert_eq!(bench.told(), ["rtt 50", "ack 2000 lost 0 of 10000 left 6000", "discarded 2000", "mss 1400"]);
+    assert_eq!(
+        bench.reported(),
+        ["rtt 50", "ack 2000 lost 0 of 10000 left 6000", "discarded 2000", "mss 1400"]
+    );
 }
 
 /// The pacer of a fixed window lets packets leave at once: what leaves a millisecond after the flight emptied was not there before.
 #[test]
-fn a_send_after_a_pause_is_the_application_s() {
+fn send_after_pause_is_application_limited() {
     let empty = |bench: &mut Bench| {
         let all = (0..10).collect::<Vec<_>>();
         bench.ack(50, &all, &[]);
-        bench.told();
+        bench.reported();
     };
     let mut bench = Bench::new();
     empty(&mut bench);
     bench.send(50, 10..11);
-    assert_eq!(bench.told(), ["start app_limited=false"], "the ACK opened the window");
+    assert_eq!(bench.reported(), ["start app_limited=false"], "the ACK opened the window");
     let mut bench = Bench::new();
     empty(&mut bench);
     bench.send(60, 10..11);
-    assert_eq!(bench.told(), ["start app_limited=true"]);
+    assert_eq!(bench.reported(), ["start app_limited=true"]);
     // A stack that knows need not be guessed at.
     let mut bench = Bench::new();
     empty(&mut bench);
     bench.driver.sent(Bench::at(60), 10, 1000, Some(false));
-    assert_eq!(bench.told(), ["start app_limited=false"]);
+    assert_eq!(bench.reported(), ["start app_limited=false"]);
 }
 
 #[test]

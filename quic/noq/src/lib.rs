@@ -26,7 +26,7 @@
 //!   reaction: packets above the MTU first, then the oldest.
 //! - `metrics().pacing_rate` drives noq's pacer, and `metrics().send_quantum` bounds how many datagrams leave at once.
 //!
-//! [`not_honoured`] lists what a controller does not get from noq.
+//! [`unsupported`] lists what a controller does not get from noq.
 
 #![forbid(unsafe_code)]
 
@@ -43,7 +43,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// What a controller of fullpipe-cc does not get from noq-proto 1.4, one sentence each.
-pub const fn not_honoured() -> &'static [&'static str] {
+pub const fn unsupported() -> &'static [&'static str] {
     &[
         "noq does not say how many packets were marked (ECN-CE): all that an ACK with new marks acknowledges counts as marked.",
         "noq's pacer lets bursts of 2 ms to 10 ms through, at least one packet and at most 256: a controller cannot make them smaller.",
@@ -89,7 +89,7 @@ impl Factory {
         let driver = Arc::new(Mutex::new(driver));
         self.making.watch().follow(&driver);
         let clock = Clock::new(now);
-        Adapter { driver, clock, initial_window, told: clock.at(now), remembers: Duration::ZERO }
+        Adapter { driver, clock, initial_window, reported: clock.at(now), remembers: Duration::ZERO }
     }
 }
 
@@ -107,7 +107,7 @@ pub struct Adapter {
     clock: Clock,
     initial_window: u64,
     /// When noq last told something: it forgets lost packets whenever it handles an ACK.
-    told: Time,
+    reported: Time,
     /// For how long after a packet left noq knows that it is lost, at least.
     remembers: Duration,
 }
@@ -124,14 +124,14 @@ impl Adapter {
     }
 
     /// A time of noq's as the driver's.
-    fn tell(&mut self, now: Instant) -> Time {
-        self.told = self.told.max(self.clock.at(now));
+    fn report(&mut self, now: Instant) -> Time {
+        self.reported = self.reported.max(self.clock.at(now));
         self.clock.at(now)
     }
 
     /// noq surely remembers the lost packets that left at this time or later.
     fn since(&self) -> Time {
-        Time::from_nanos(self.told.as_nanos().saturating_sub(self.remembers.as_nanos()))
+        Time::from_nanos(self.reported.as_nanos().saturating_sub(self.remembers.as_nanos()))
     }
 
     /// Both, and what became of the packets.
@@ -163,12 +163,12 @@ impl Controller for Adapter {
         // `drain_lost_packets`: two probe timeouts, of which the estimator tells the smoothed RTT and not its variation.
         let two = 2 * (rtt.get() + GRANULARITY);
         self.remembers = Duration::from_nanos(u64::try_from(two.as_nanos()).unwrap_or(u64::MAX));
-        let (now, sent) = (self.tell(now), self.clock.at(sent));
+        let (now, sent) = (self.report(now), self.clock.at(sent));
         lock(&self.driver).acked(now, pn, Some(sent), saturate(bytes), app_limited);
     }
 
     fn on_end_acks(&mut self, now: Instant, in_flight: u64, _app_limited: bool, _largest: Option<u64>) {
-        let now = self.tell(now);
+        let now = self.report(now);
         let mut driver = lock(&self.driver);
         driver.events_mut().end_acked();
         driver.reconcile(now, in_flight);
@@ -193,7 +193,7 @@ impl Controller for Adapter {
     }
 
     fn on_packet_lost(&mut self, lost_bytes: u16, pn: u64, now: Instant) {
-        let now = self.tell(now);
+        let now = self.report(now);
         lock(&self.driver).lost(now, pn, lost_bytes as u32);
     }
 

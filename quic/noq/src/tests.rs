@@ -50,7 +50,7 @@ impl Connection {
 }
 
 #[test]
-fn numbers_of_several_spaces_are_told_apart() {
+fn packet_number_spaces_are_distinguished() {
     let mut connection = Connection::new("newreno");
     // One datagram with an Initial and a Handshake packet of the same number, at the same time; then 1-RTT data.
     connection.sent(0, 0, 300);
@@ -67,7 +67,7 @@ fn numbers_of_several_spaces_are_told_apart() {
 }
 
 #[test]
-fn losses_after_the_end_of_an_ack_belong_to_it() {
+fn losses_after_ack_end_join_it() {
     let mut connection = Connection::new("newreno");
     (0..10).for_each(|pn| connection.sent(0, pn, 1200));
     assert!(connection.acked(50, 0, 9, 1200));
@@ -84,7 +84,7 @@ fn losses_after_the_end_of_an_ack_belong_to_it() {
 }
 
 #[test]
-fn losses_of_what_was_sent_before_a_reduction_begin_no_other() {
+fn losses_before_reduction_trigger_no_other() {
     let mut connection = Connection::new("newreno");
     (0..20).for_each(|pn| connection.sent(0, pn, 1200));
     assert!(connection.acked(50, 0, 5, 1200));
@@ -103,7 +103,7 @@ fn losses_of_what_was_sent_before_a_reduction_begin_no_other() {
 }
 
 #[test]
-fn marks_reduce_once_a_round_and_persistent_congestion_collapses() {
+fn marks_reduce_once_persistent_congestion_collapses() {
     let mut connection = Connection::new("newreno");
     (0..10).for_each(|pn| connection.sent(0, pn, 1200));
     for (ms, pn) in [(50, 0), (51, 1)] {
@@ -127,7 +127,7 @@ fn marks_reduce_once_a_round_and_persistent_congestion_collapses() {
 
 /// noq keeps no packet for longer than two probe timeouts among those that it declared lost.
 #[test]
-fn what_noq_reports_as_spurious_later_does_not_undo_a_real_loss() {
+fn late_spurious_report_keeps_reduction() {
     let mut connection = Connection::new("newreno");
     (0..20).for_each(|pn| connection.sent(0, pn, 1200));
     assert!(connection.acked(50, 0, 5, 1200));
@@ -145,7 +145,7 @@ fn what_noq_reports_as_spurious_later_does_not_undo_a_real_loss() {
 }
 
 #[test]
-fn the_pacer_gets_a_rate_in_bytes() {
+fn pacer_gets_rate_in_bytes() {
     let mut connection = Connection::new("bbr3");
     connection.sent(0, 0, 1200);
     assert!(connection.acked(100, 0, 0, 1200));
@@ -158,14 +158,14 @@ fn the_pacer_gets_a_rate_in_bytes() {
 }
 
 #[test]
-fn a_window_without_a_rate_leaves_pacing_to_noq() {
+fn window_without_rate_leaves_pacing_unset() {
     let connection = Connection::new("newreno");
     assert_eq!(connection.adapter.metrics().pacing_rate, None);
     assert_eq!((connection.adapter.initial_window(), connection.adapter.window()), (12_000, 12_000));
 }
 
 #[test]
-fn a_copy_goes_its_own_way_and_keeps_its_type() {
+fn clone_is_independent_and_keeps_type() {
     let mut connection = Connection::new("bbr3");
     connection.sent(0, 0, 1200);
     let copy = connection.adapter.clone_box().into_any().downcast::<Adapter>().unwrap();

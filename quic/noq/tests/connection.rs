@@ -50,7 +50,7 @@ fn every_controller_delivers_everything() {
 }
 
 #[test]
-fn bbr3_finds_the_bandwidth_and_the_round_trip_time() {
+fn bbr3_estimates_bandwidth_and_rtt() {
     let outcome = transfer("bbr3", 8_000_000, false);
     outcome.check();
     let bandwidth = outcome.view.snapshot.bandwidth.unwrap().as_bits_per_sec();
@@ -70,7 +70,7 @@ fn losses_are_found_and_repaired() {
 
 /// Probes of the MTU that get lost are reported as sent and never as lost: the flight does not keep them.
 #[test]
-fn lost_probes_of_the_mtu_leave_the_flight() {
+fn lost_mtu_probes_leave_flight() {
     let outcome = transfer("newreno", 1_000_000, true);
     assert!(outcome.stats.lost_plpmtud_probes > 0, "{:?}", outcome.stats);
     outcome.check();

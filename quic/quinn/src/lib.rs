@@ -17,7 +17,7 @@
 //! The adapter is for quinn-proto 0.11.19. **Its pacer takes no rate** (`connection/pacing.rs`): it paces by 1.25 windows a
 //! smoothed RTT, whatever the controller says. A BBR keeps a window of about two bandwidth-delay products, so quinn sends up to 2.5
 //! times as fast as BBR asks for until the window is full, and BBR's phases that slow down or speed up by the rate alone have no
-//! effect. Window-based controllers (`newreno`, `cubic9438`, ...) lose nothing but their own factor. [`not_honoured`] lists this
+//! effect. Window-based controllers (`newreno`, `cubic9438`, ...) lose nothing but their own factor. [`unsupported`] lists this
 //! and the rest. For BBR, use noq and its adapter `fullpipe-noq`.
 //!
 //! # How the adapter works
@@ -49,12 +49,12 @@ use std::any::Any;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-/// What quinn-proto 0.11.19 does not honour of any controller that has a rate.
+/// What quinn-proto 0.11.19 does not support of any controller that has a rate.
 pub const PACER_TAKES_NO_RATE: &str =
     "quinn's pacer takes no rate: it paces by 1.25 windows a smoothed RTT, in bursts of 10 to 256 packets.";
 
 /// What a controller of fullpipe-cc does not get from quinn-proto 0.11.19, one sentence each.
-pub const fn not_honoured() -> &'static [&'static str] {
+pub const fn unsupported() -> &'static [&'static str] {
     &[
         PACER_TAKES_NO_RATE,
         "quinn's pacer lets no controller size its bursts.",

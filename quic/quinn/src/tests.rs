@@ -17,7 +17,7 @@ fn at(ms: u64) -> Time {
 }
 
 #[test]
-fn packets_of_a_burst_are_acknowledged_one_by_one() {
+fn burst_packets_are_acked_individually() {
     let mut sender = sender("newreno");
     sender.sent(at(0), 3 * 1200);
     sender.sent(at(0), 500);
@@ -30,7 +30,7 @@ fn packets_of_a_burst_are_acknowledged_one_by_one() {
 }
 
 #[test]
-fn a_sum_of_losses_is_the_oldest_bytes() {
+fn loss_sum_covers_oldest_bytes() {
     let mut sender = sender("newreno");
     (0..8).for_each(|ms| sender.sent(at(ms), 1200));
     sender.acked(at(50), at(5), 1200, false);
@@ -46,7 +46,7 @@ fn a_sum_of_losses_is_the_oldest_bytes() {
 }
 
 #[test]
-fn what_elicits_no_ack_leaves_the_flight_and_is_bounded() {
+fn non_ack_eliciting_packets_leave_flight() {
     let mut sender = sender("bbr3");
     sender.sent(at(0), 40);
     sender.sent(at(1), 1200);
@@ -61,7 +61,7 @@ fn what_elicits_no_ack_leaves_the_flight_and_is_bounded() {
 
 /// A few bytes that never were in flight cost a few bytes, and no packet.
 #[test]
-fn discarded_bytes_do_not_hide_a_packet() {
+fn discarded_bytes_hide_no_packet() {
     let mut sender = sender("bbr3");
     (0..4).for_each(|ms| sender.sent(at(ms), 1200));
     sender.sent(at(4), 40);
@@ -78,7 +78,7 @@ fn discarded_bytes_do_not_hide_a_packet() {
 }
 
 #[test]
-fn a_probe_of_the_mtu_is_no_packet_of_a_burst() {
+fn mtu_probe_is_not_burst_packet() {
     let mut sender = sender("newreno");
     sender.sent(at(0), 2 * 1452);
     sender.probed = Some(1452);
@@ -89,7 +89,7 @@ fn a_probe_of_the_mtu_is_no_packet_of_a_burst() {
 }
 
 #[test]
-fn a_full_flight_is_limited_by_the_window() {
+fn full_flight_is_window_limited() {
     let mut sender = sender("newreno");
     // Slow start grows only if the window is used.
     sender.sent(at(0), 4 * 1200);

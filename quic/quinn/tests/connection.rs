@@ -67,17 +67,17 @@ fn losses_are_found_and_repaired() {
 
 /// quinn does not report probes of the MTU when it sends them, but when they are acknowledged.
 #[test]
-fn probes_of_the_mtu_are_no_packets_of_the_flight() {
+fn mtu_probes_stay_outside_flight() {
     let outcome = transfer("newreno", 1_000_000, true);
     assert!(outcome.stats.sent_plpmtud_probes > 0, "{:?}", outcome.stats);
     check(&outcome);
     assert!(outcome.view.in_flight <= 2 * 1_452, "{:?}", outcome.view);
 }
 
-/// Why [`fullpipe_quinn::not_honoured`] names the pacer first: a fixed rate of half the bottleneck's is not kept.
+/// Why [`fullpipe_quinn::unsupported`] names the pacer first: a fixed rate of half the bottleneck's is not kept.
 #[test]
 fn the_pacer_takes_no_rate() {
-    assert!(fullpipe_quinn::not_honoured()[0].contains("pacer takes no rate"));
+    assert!(fullpipe_quinn::unsupported()[0].contains("pacer takes no rate"));
     let mut params = Params::by_name("fixed").unwrap();
     params.set("rate", fullpipe_cc::Decimal::from_integer(5)).unwrap();
     params.set("cwnd", fullpipe_cc::Decimal::from_integer(60)).unwrap();

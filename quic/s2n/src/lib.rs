@@ -21,7 +21,7 @@
 //!   s2n-quic-transport). They wait for it; when time passes or s2n-quic asks for the window, they were a timer's.
 //! - **The controller paces** by [`CongestionController::earliest_departure_time`], in bursts of about a millisecond.
 //!
-//! [`not_honoured`] lists what a controller does not get from s2n-quic.
+//! [`unsupported`] lists what a controller does not get from s2n-quic.
 
 #![forbid(unsafe_code)]
 
@@ -43,7 +43,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// What a controller of fullpipe-cc does not get from s2n-quic 1.91.0, one sentence each.
-pub const fn not_honoured() -> &'static [&'static str] {
+pub const fn unsupported() -> &'static [&'static str] {
     &[
         "s2n-quic names only the newest packet that an ACK acknowledges: a rate sample is from that one.",
         "s2n-quic does not say that the window held a packet back: a flight that leaves no room for a packet counts as limited by it.",

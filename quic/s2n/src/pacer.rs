@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_is_kept_however_late_the_pacer_wakes_up() {
+    fn pacing_rate_survives_late_wakeups() {
         for tick_us in [1, 100, 1_000, 1_900] {
             let sent = sent_in_a_second(Duration::from_micros(tick_us));
             assert!((990_000..=1_008_000).contains(&sent), "{sent} bytes with a tick of {tick_us} us");
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn idleness_gives_no_more_than_a_burst() {
+    fn idle_credit_is_at_most_burst() {
         let mut pacer = Pacer::default();
         let now = Time::from_micros(9_000_000);
         let mut sent = 0;

@@ -18,7 +18,7 @@ fn send(sender: &mut Sender, ms: u64, packets: usize) -> Vec<Note> {
 }
 
 #[test]
-fn losses_before_an_ack_belong_to_it() {
+fn losses_before_ack_belong_to_it() {
     let mut sender = sender("newreno");
     let notes = send(&mut sender, 0, 10);
     sender.lost(at(50), &notes[0], 1200, false);
@@ -30,7 +30,7 @@ fn losses_before_an_ack_belong_to_it() {
 }
 
 #[test]
-fn losses_without_an_ack_are_a_timer_s() {
+fn losses_without_ack_act_as_timeout() {
     let mut sender = sender("newreno");
     let notes = send(&mut sender, 0, 10);
     sender.acked(at(50), &notes[2], 1200);
@@ -44,7 +44,7 @@ fn losses_without_an_ack_are_a_timer_s() {
 }
 
 #[test]
-fn an_ack_brings_its_bytes_and_the_rtt_of_its_newest_packet() {
+fn ack_reports_bytes_and_newest_rtt() {
     let mut sender = sender("bbr3");
     let notes = send(&mut sender, 0, 2);
     let later = send(&mut sender, 10, 2);
@@ -70,7 +70,7 @@ fn marks_reduce_and_persistent_congestion_collapses() {
 
 /// s2n-quic may name a packet with nothing but an ACK as the newest that is acknowledged.
 #[test]
-fn a_packet_without_bytes_counts_for_nothing_and_may_be_the_newest() {
+fn empty_packet_counts_nothing_sets_rtt() {
     let mut sender = sender("bbr3");
     sender.sent(at(0), 0, None);
     assert_eq!((sender.events.in_flight(), sender.events.counts().sent), (0, 0));

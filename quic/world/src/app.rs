@@ -365,7 +365,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_arrives_out_of_order_counts_when_the_hole_is_filled() {
+    fn reordered_data_counts_after_hole_fills() {
         let mut arriving = Arriving::default();
         let mut on = |offset, bytes| {
             arriving.on_piece(Piece { offset, bytes });
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn what_arrives_beyond_a_hole_counts_once_in_any_order() {
+    fn data_beyond_hole_counts_once() {
         let mut arriving = Arriving::default();
         let mut on = |offset, bytes| {
             arriving.on_piece(Piece { offset, bytes });

@@ -2,8 +2,8 @@
 //! only what becomes of its errors.
 
 use fullpipe_scenario::ScenarioError;
-use fullpipe_scenario::said::ChangeError;
-pub use fullpipe_scenario::said::{Mistake, SaidChange};
+use fullpipe_scenario::change_text::ChangeError;
+pub use fullpipe_scenario::change_text::{Mistake, TextChange};
 use fullpipe_scenario::spec::NoSpot;
 pub use fullpipe_scenario::spec::Place;
 

@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn the_phase_is_found_in_the_text_of_a_controller() {
+    fn phase_is_parsed_from_debug_text() {
         let names = [("ProbeBw(Up)", Phase::ProbeBwUp), ("ProbeRtt", Phase::ProbeRtt)];
         let bbr = |state| Bbr { gain: 1, state, rest: vec![7; 10_000] };
         assert_eq!(phase_in(&bbr(State::ProbeBw(Sub::Up)), " state:", &names), Phase::ProbeBwUp);
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_flight_is_what_was_sent_and_neither_acknowledged_nor_lost() {
+    fn in_flight_excludes_acked_and_lost() {
         let tally = Tally::new();
         tally.on_sent(3000);
         tally.on_lost(1000);
@@ -454,7 +454,7 @@ mod tests {
 
     /// RFC 9002 section 7.3.2.
     #[test]
-    fn a_recovery_lasts_from_its_loss_to_the_first_packet_that_left_in_it() {
+    fn recovery_ends_with_packet_sent_within() {
         let (tally, mut recovery) = (Tally::new(), Recovery::default());
         let origin = crate::chunk::epoch();
         let at = |millis| origin + std::time::Duration::from_millis(millis);

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_are_read_until_the_input_ends() {
+    fn frames_are_read_until_input_ends() {
         let mut input = io::Cursor::new(framed(&[b"one", b""]));
         assert_eq!(read_frame(&mut input), Ok(Some(b"one".to_vec())));
         assert_eq!(read_frame(&mut input), Ok(Some(Vec::new())));
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_frame_is_an_error() {
+    fn invalid_frame_is_an_error() {
         let wrong = |bytes: &[u8]| read_frame(&mut &*bytes).unwrap_err().0;
         assert_eq!(wrong(&[0; 7]), "the input ends within the length of a frame");
         assert_eq!(wrong(&[0, 0, 0, 0, 0, 0, 0, 9, 1]), "the input ends after 1 of a frame's 9 bytes");

@@ -19,7 +19,7 @@
 //! * packets carry ECN codepoints only with `hosts.ecn` or the flow's own `ecn`; the stacks then mark every packet ECT(0) as they do by default;
 //! * pacing is the stack's, whether or not `hosts.pacing` is set.
 //!
-//! What a run does not honour is in its record, in sentences (`src/honoured.rs`).
+//! What a run does not support is in its record, in sentences (`src/unsupported.rs`).
 //!
 //! Streams are read out of order, because an ordered read ends a connection with "too many gaps in stream buffer" after many
 //! losses. A bulk flow has no end and nobody waits for a part of it, so that what lies behind a hole counts. Of any other flow
@@ -39,7 +39,6 @@ mod error;
 mod failure;
 mod flow;
 mod frames;
-mod honoured;
 mod linked;
 #[cfg(test)]
 mod lock;
@@ -59,12 +58,13 @@ mod stack;
 mod tap;
 mod tls;
 mod unfilled;
+mod unsupported;
 mod watch;
 mod wire;
 mod world;
 
 pub use cc::{NoqFactory, Own, QuinnFactory};
-pub use change::{Mistake, Place, SaidChange};
+pub use change::{Mistake, Place, TextChange};
 pub use error::QuicError;
 pub use looks::{LookRequest, Looks, Stretch};
 pub use options::{Crypto, Options, Stack, stacks};

@@ -185,15 +185,15 @@ impl Linked {
         if let Some(view) = seen {
             return view.snapshot.phase;
         }
-        let told = match &mut self.sender {
+        let reported = match &mut self.sender {
             Some(sender) if self.setup.tally.is_bbr() => sender.phase_of_bbr(),
             _ => None,
         };
-        told.unwrap_or_else(|| phase_by_threshold(state.window, state.ssthresh))
+        reported.unwrap_or_else(|| phase_by_threshold(state.window, state.ssthresh))
     }
 
     /// Tells the log what the sender believes.
-    fn tell_state(&mut self) {
+    fn report_state(&mut self) {
         if !self.connected {
             return;
         }
@@ -345,7 +345,7 @@ impl Flow for Linked {
             }
             self.sender_due = sender.timeout();
             if self.setup.tap.is_some() {
-                self.tell_state();
+                self.report_state();
             }
         }
         self.update_own_due();

@@ -110,7 +110,7 @@ source = "registry+https://github.com/rust-lang/crates.io-index"
 "#;
 
     #[test]
-    fn the_version_is_the_one_that_we_depend_on() {
+    fn version_is_that_of_dependency() {
         assert_eq!(version(LOCK, "noq-proto").as_deref(), Some("1.5.2"));
         assert_eq!(version(LOCK, "quinn-proto").as_deref(), Some("0.11.19"));
         assert_eq!(version(LOCK, "noq-proto-more"), None, "it is not among the packages");
@@ -118,7 +118,7 @@ source = "registry+https://github.com/rust-lang/crates.io-index"
     }
 
     #[test]
-    fn what_has_no_checksum_of_a_registry_is_not_determined() {
+    fn package_without_checksum_is_undetermined() {
         const FROM: &str = "source = \"registry+https://github.com/rust-lang/crates.io-index\"\n";
         let pinned = format!("{FROM}checksum = \"00\"\n");
         let lock = |noq: &str, ring: &str| {
@@ -172,7 +172,7 @@ version = "0.17.0"
     }
 
     #[test]
-    fn what_is_no_lock_file_of_ours_has_no_version() {
+    fn foreign_lock_file_has_no_version() {
         for text in [
             "",
             "[[package]]",

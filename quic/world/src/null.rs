@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_packet_opens_only_as_what_it_was_sealed_as() {
+    fn packet_opens_only_as_sealed() {
         let sealed = Nonce { number: 0x1_0203, update: 5 };
         let mut packet = [7; 40];
         sealed.seal(&mut packet, 16);

@@ -21,7 +21,7 @@ use fullpipe_units::{Duration, Time};
 use serde_json::json;
 
 use self::process::Process;
-use self::protocol::{Arrival, Event, TELLS, Told, Turn};
+use self::protocol::{Arrival, Event, Reported, TELLS, Turn};
 use crate::cc::phase_by_threshold;
 use crate::flow::{Ended, Ends, Flow, Sampled, payload};
 use crate::linked::receive_window;
@@ -145,7 +145,7 @@ pub(crate) struct Outside {
     turned: Option<Time>,
     /// Turns in which nothing happened, and when the first of them began.
     idle: (u32, Time),
-    told: Told,
+    reported: Reported,
     completes: Time,
     ended: Option<Ended>,
     ends: [Ends; 2],
@@ -233,7 +233,7 @@ impl Outside {
             events: vec![Event::Send { at: start, bytes: total.unwrap_or(u64::MAX) }],
             turned: None,
             idle: (0, Time::ZERO),
-            told: Told::default(),
+            reported: Reported::default(),
             completes: Time::NEVER,
             ended: None,
             ends: [Ends::default(); 2],
@@ -279,8 +279,8 @@ impl Outside {
         });
         turn.write(&mut self.frame);
         let frame = self.process.ask(&self.frame)?;
-        let answer = protocol::read(&frame, &turn, &self.told, self.most)?;
-        if answer.told.failed {
+        let answer = protocol::read(&frame, &turn, &self.reported, self.most)?;
+        if answer.reported.failed {
             return Err(format!("ends its connection{}", self.process.last_words()));
         }
         let nothing = turn.arrivals.is_empty() && answer.departures.is_empty();
@@ -310,12 +310,12 @@ impl Outside {
                 MOST_WAITING / 1_000_000
             ));
         }
-        self.told = answer.told;
+        self.reported = answer.reported;
         self.turned = Some(until);
         // What was due is done; an instant later at the earliest.
         self.timer = answer.next.max(Time::from_nanos(until.as_nanos().saturating_add(1)));
-        if self.ended.is_none() && self.total.is_some_and(|total| self.told.delivered >= total) {
-            self.completes = self.told.delivered_at.unwrap_or(until).max(now);
+        if self.ended.is_none() && self.total.is_some_and(|total| self.reported.delivered >= total) {
+            self.completes = self.reported.delivered_at.unwrap_or(until).max(now);
         }
         Ok(())
     }
@@ -425,50 +425,52 @@ impl Flow for Outside {
 
     /// What it cannot tell is 0, or unknown where a record has that. Its phase then follows from its threshold, if it tells one.
     fn sample(&mut self, now: Time) -> Option<Sample> {
-        if !self.told.connected {
+        if !self.reported.connected {
             return None;
         }
-        let told = self.told;
+        let reported = self.reported;
         let rate = |bps: Option<u64>| bps.map(|bps| self.of_application(bps));
         Some(Sample {
             time_ns: now.as_nanos(),
-            cwnd: self.segments(told.window),
-            ssthresh: told.ssthresh.map_or(Limits::INFINITE, |bytes| self.segments(Some(bytes))),
-            pacing_bps: rate(told.pacing_bps),
-            inflight: self.segments(told.in_flight),
-            srtt_ns: told.srtt_ns,
-            min_rtt_ns: told.min_rtt_ns,
-            delivery_bps: self.sampled.delivery_bps(told.delivered, now),
-            bandwidth_bps: rate(told.bandwidth_bps),
-            delivered_bytes: told.delivered,
-            retransmits: told.lost.unwrap_or(0),
-            phase: told.phase.unwrap_or_else(|| phase_by_threshold(told.window.unwrap_or(0), told.ssthresh)),
+            cwnd: self.segments(reported.window),
+            ssthresh: reported.ssthresh.map_or(Limits::INFINITE, |bytes| self.segments(Some(bytes))),
+            pacing_bps: rate(reported.pacing_bps),
+            inflight: self.segments(reported.in_flight),
+            srtt_ns: reported.srtt_ns,
+            min_rtt_ns: reported.min_rtt_ns,
+            delivery_bps: self.sampled.delivery_bps(reported.delivered, now),
+            bandwidth_bps: rate(reported.bandwidth_bps),
+            delivered_bytes: reported.delivered,
+            retransmits: reported.lost.unwrap_or(0),
+            phase: reported
+                .phase
+                .unwrap_or_else(|| phase_by_threshold(reported.window.unwrap_or(0), reported.ssthresh)),
             ca_state: CaState::Open,
         })
     }
 
     fn on_sampled(&mut self, now: Time) {
-        self.sampled.on_sampled(self.told.delivered, now);
+        self.sampled.on_sampled(self.reported.delivered, now);
     }
 
     fn measured(&mut self, at: Time, completed: bool) -> Ended {
         Ended {
             at,
             completed,
-            delivered_bytes: self.told.delivered,
+            delivered_bytes: self.reported.delivered,
             datagrams: self.ends[0].sent,
-            lost: self.told.lost.unwrap_or(0),
-            collapses: self.told.timeouts.unwrap_or(0),
+            lost: self.reported.lost.unwrap_or(0),
+            collapses: self.reported.timeouts.unwrap_or(0),
             undone: 0,
             // What it has taken besides is not told.
-            written: self.told.delivered,
+            written: self.reported.delivered,
             written_at: None,
         }
     }
 
     fn acked(&self) -> u64 {
         // Rounds of cases end when what was in flight is acknowledged: full datagrams of the stream stand for packets.
-        self.told.acked.unwrap_or(self.told.delivered / self.share.max(1))
+        self.reported.acked.unwrap_or(self.reported.delivered / self.share.max(1))
     }
 
     fn transfers_ns(&self) -> &[u64] {
@@ -485,7 +487,7 @@ impl Flow for Outside {
 
     fn check(&mut self) {
         if let Some(total) = self.total {
-            assert!(self.told.delivered <= total, "{} delivered more than was written", self.named);
+            assert!(self.reported.delivered <= total, "{} delivered more than was written", self.named);
         }
     }
 
@@ -512,8 +514,11 @@ pub(crate) fn refuses(stack: &OutsideStack, workload: &Workload) -> Option<Strin
 
 /// What a record of a run with it says: numbers that it does not tell.
 pub(crate) fn not_told(stack: &OutsideStack) -> Option<String> {
-    let missing: Vec<&str> =
-        TELLS.iter().copied().filter(|name| !stack.about.tells.iter().any(|told| told == name)).collect();
+    let missing: Vec<&str> = TELLS
+        .iter()
+        .copied()
+        .filter(|name| !stack.about.tells.iter().any(|reported| reported == name))
+        .collect();
     (!missing.is_empty()).then(|| {
         format!("{} does not tell {}: they are 0 or missing in the record.", stack.name, missing.join(", "))
     })
@@ -587,8 +592,11 @@ mod tests {
             command: vec!["./x".to_owned()],
             about: serde_json::from_value(about).unwrap(),
         };
-        let said = not_told(&stack).unwrap();
-        assert_eq!(said, "mine does not tell acked, timeouts, phase: they are 0 or missing in the record.");
+        let message = not_told(&stack).unwrap();
+        assert_eq!(
+            message,
+            "mine does not tell acked, timeouts, phase: they are 0 or missing in the record."
+        );
         assert_eq!(described(&stack), "x 2 (licence not said), ./x: paced");
     }
 }

@@ -62,15 +62,15 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::cc::Own;
-use crate::change::SaidChange;
+use crate::change::TextChange;
 use crate::error::QuicError;
 use crate::failure::failure;
 use crate::frames::{Frame, Wrong, frames, read_frame, write_frame, write_json, write_last};
 use crate::looks::LookRequest;
 use crate::options::{Crypto, Options, stacks};
-use crate::qlog::{QlogFiles, SaidQlog};
+use crate::qlog::{QlogFiles, QlogRequest};
 use crate::refusal::refuses_with;
-use crate::run::{run_logged, run_telling, tell_places_of_panics};
+use crate::run::{report_positions_of_panics, run_logged, run_telling};
 use crate::simulation::{FlowNow, QueueNow, Simulation, Status};
 use crate::stack::OutsideStack;
 use crate::watch;
@@ -95,7 +95,7 @@ pub fn main(own: Vec<Own>) -> ExitCode {
         eprintln!("{problem}");
         return ExitCode::from(2);
     }
-    tell_places_of_panics();
+    report_positions_of_panics();
     let mut arguments = std::env::args_os().skip(1);
     let command = arguments.next().and_then(|word| word.into_string().ok());
     let command = if arguments.next().is_some() { None } else { command };
@@ -186,9 +186,9 @@ struct Begin {
     spec: String,
     seed: u64,
     #[serde(default)]
-    crypto: SaidCrypto,
+    crypto: CryptoRequest,
     #[serde(default)]
-    qlog: Option<SaidQlog>,
+    qlog: Option<QlogRequest>,
     #[serde(default)]
     stacks: Vec<OutsideStack>,
     #[serde(default)]
@@ -199,7 +199,7 @@ struct Begin {
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum SaidCrypto {
+enum CryptoRequest {
     #[default]
     Null,
     Real,
@@ -208,8 +208,8 @@ enum SaidCrypto {
 impl Begin {
     fn options(&self) -> Options {
         let crypto = match self.crypto {
-            SaidCrypto::Null => Crypto::Null,
-            SaidCrypto::Real => Crypto::Real,
+            CryptoRequest::Null => Crypto::Null,
+            CryptoRequest::Real => Crypto::Real,
         };
         Options { crypto, instants: self.instants, trace: self.trace, ..Options::default() }
     }
@@ -229,7 +229,7 @@ struct Asked {
 enum Request {
     AdvanceNs(u64),
     Look(LookRequest),
-    Change(SaidChange),
+    Change(TextChange),
     Trace(bool),
     Finish(bool),
 }
@@ -412,7 +412,7 @@ fn serve_play(own: &[Own], frames: &Receiver<Frame>, output: &mut impl Write) ->
                 }
                 Err(error) => of_error(&error),
             },
-            Ok(Request::Change(said)) => match simulation.change_said(&said) {
+            Ok(Request::Change(wording)) => match simulation.change_text(&wording) {
                 Ok(()) => state(&mut simulation),
                 Err(error) => of_error(&error),
             },
@@ -522,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_answered_with_its_progress_and_a_record() {
+    fn run_answers_progress_then_record() {
         let request = json!({"spec": spec(), "seed": 1}).to_string();
         let frames = answers(serve_run, &[&request]);
         let (progress, record) = frames.split_at(frames.len() - 4);
@@ -540,7 +540,7 @@ mod tests {
     }
 
     #[test]
-    fn a_play_is_advanced_changed_and_finished() {
+    fn play_advances_changes_and_finishes() {
         let begin = json!({"spec": spec(), "seed": 1}).to_string();
         let requests = [
             begin.as_str(),
@@ -610,7 +610,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_answered_and_the_play_goes_on() {
+    fn invalid_requests_leave_play_running() {
         let begin = json!({"spec": spec(), "seed": 1}).to_string();
         let requests = [
             begin.as_str(),
@@ -631,7 +631,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_run_is_refused_with_a_reason() {
+    fn unsupported_spec_is_refused_with_reason() {
         let refused = |spec: &str| {
             let request = framed(&[json!({"spec": spec}).to_string().as_bytes()]);
             let mut output = Vec::new();
@@ -665,7 +665,7 @@ mod tests {
     }
 
     #[test]
-    fn controllers_have_names_that_a_scenario_can_choose_and_that_are_free() {
+    fn controller_names_are_valid_and_unique() {
         let noq =
             |name: &str| Own::noq(name, std::sync::Arc::new(noq_proto::congestion::CubicConfig::default()));
         let quinn = Own::quinn("mine", std::sync::Arc::new(quinn_proto::congestion::CubicConfig::default()));

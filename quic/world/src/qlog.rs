@@ -21,7 +21,7 @@ type Out = BufWriter<File>;
 /// A qlog that is asked for.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct SaidQlog {
+pub(crate) struct QlogRequest {
     /// What runs.
     title: String,
     /// Descriptors of the current form and of the older one.
@@ -45,9 +45,9 @@ impl Shared {
     }
 }
 
-struct Told(Arc<Shared>);
+struct Reported(Arc<Shared>);
 
-impl Log for Told {
+impl Log for Reported {
     fn take(&mut self, at: Time, flow: u32, event: &Event<'_>) {
         if let Some(files) = &mut *self.0.files() {
             files.take(at, flow, event);
@@ -61,7 +61,7 @@ impl Log for Told {
 impl QlogFiles {
     /// Begins both files; or the answer that says why not.
     pub(crate) fn begin(
-        asked: &SaidQlog,
+        asked: &QlogRequest,
         spec: &Spec,
         seed: u64,
         cancel: Arc<AtomicBool>,
@@ -80,7 +80,7 @@ impl QlogFiles {
 
     /// What a run tells.
     pub(crate) fn log(&self) -> Box<dyn Log + Send> {
-        Box::new(Told(self.0.clone()))
+        Box::new(Reported(self.0.clone()))
     }
 
     /// Ends both files. Returns when they had all the packets that they may; or the answer that says what could not be written.
@@ -96,8 +96,9 @@ impl QlogFiles {
 /// The file of a descriptor that this program has inherited.
 fn opened(descriptor: RawFd) -> Result<File, Value> {
     let wrong = |why: &str| {
-        let said = format!("qlog.files: {descriptor} {why}; expected the descriptor of a file to write into");
-        failure("WorldError", &said)
+        let wording =
+            format!("qlog.files: {descriptor} {why}; expected the descriptor of a file to write into");
+        failure("WorldError", &wording)
     };
     if descriptor <= libc::STDERR_FILENO {
         return Err(wrong("is no descriptor of a file of its own"));

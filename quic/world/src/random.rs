@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_run_nothing_ask_the_system() {
+    fn idle_threads_use_system_randomness() {
         let draw = || {
             let mut drawn = [0; 32];
             getrandom::fill(&mut drawn).map(|()| drawn)

@@ -115,7 +115,7 @@ thread_local! {
 }
 
 /// From now on, the error of a panic says where it was. For programs: a library leaves the hook to its user.
-pub(crate) fn tell_places_of_panics() {
+pub(crate) fn report_positions_of_panics() {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         PLACE.set(panic.location().map(ToString::to_string));
@@ -129,7 +129,7 @@ pub(crate) fn caught<T>(work: impl FnOnce() -> Result<T, QuicError>) -> Result<T
         let message = panic.downcast_ref::<String>().cloned();
         let message = message.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
         let message = message.unwrap_or_default();
-        let told = PLACE.take().map(|place| format!("{place}: {message}"));
-        Err(QuicError::Panicked(told.unwrap_or(message)))
+        let reported = PLACE.take().map(|place| format!("{place}: {message}"));
+        Err(QuicError::Panicked(reported.unwrap_or(message)))
     })
 }

@@ -14,7 +14,7 @@ use fullpipe_scenario::spec::{Spec, Spot};
 use fullpipe_units::{Duration, Time};
 
 use crate::cc::Own;
-use crate::change::{Place, SaidChange};
+use crate::change::{Place, TextChange};
 use crate::error::QuicError;
 use crate::looks::{self, LookRequest, Looks};
 use crate::options::Options;
@@ -273,8 +273,8 @@ impl Simulation {
     ///
     /// # Errors
     /// When an amount cannot be read, there is no such element, or it cannot change so.
-    pub fn change_said(&mut self, said: &SaidChange) -> Result<(), QuicError> {
-        let changes = said.read(&self.spec, self.now)?;
+    pub fn change_text(&mut self, message: &TextChange) -> Result<(), QuicError> {
+        let changes = message.read(&self.spec, self.now)?;
         self.apply(&changes)
     }
 

@@ -240,9 +240,9 @@ mod tests {
     use super::*;
 
     #[derive(Clone, Default)]
-    struct Told(Arc<Mutex<Vec<String>>>);
+    struct Reported(Arc<Mutex<Vec<String>>>);
 
-    impl Log for Told {
+    impl Log for Reported {
         fn take(&mut self, at: Time, _: u32, event: &export::Event<'_>) {
             let text = match event {
                 export::Event::Quic(Event::Lost(loss)) => format!("lost {} {:?}", loss.number, loss.trigger),
@@ -256,14 +256,14 @@ mod tests {
         }
     }
 
-    fn tap() -> (Tap, Told) {
-        let told = Told::default();
-        (Tap::all(1, Box::new(told.clone())).remove(0), told)
+    fn tap() -> (Tap, Reported) {
+        let reported = Reported::default();
+        (Tap::all(1, Box::new(reported.clone())).remove(0), reported)
     }
 
     #[test]
-    fn the_lowest_numbers_below_the_largest_acknowledged_are_lost() {
-        let (tap, told) = tap();
+    fn lowest_unacked_numbers_are_lost() {
+        let (tap, reported) = tap();
         let end = tap.end(true);
         for number in 0..8 {
             tap.at(Time::from_nanos(number));
@@ -271,7 +271,7 @@ mod tests {
         }
         tap.at(Time::from_nanos(100));
         tap.lost(1);
-        assert!(told.0.lock().unwrap().is_empty(), "nothing is acknowledged");
+        assert!(reported.0.lock().unwrap().is_empty(), "nothing is acknowledged");
         // 5 and 1.
         end.opened(Space::Data, 0, 30, &[0x02, 5, 0, 1, 0, 2, 0]);
         tap.lost(4);
@@ -286,12 +286,12 @@ mod tests {
             "100: rtt None",
             "100: lost 4 Time",
         ];
-        assert_eq!(*told.0.lock().unwrap(), expected);
+        assert_eq!(*reported.0.lock().unwrap(), expected);
     }
 
     #[test]
-    fn a_dropped_datagram_takes_all_of_its_packets_with_it() {
-        let (tap, told) = tap();
+    fn dropped_datagram_drops_all_packets() {
+        let (tap, reported) = tap();
         let end = tap.end(false);
         for (number, length) in [(0, 40), (1, 60), (2, 50)] {
             end.sealed(Space::Data, number, &vec![0; length], 10, 16);
@@ -300,18 +300,18 @@ mod tests {
         tap.offered(true, 20, Some((Cause::Lost, None)));
         tap.offered(true, 100, Some((Cause::QueueFull, Some("bottleneck"))));
         tap.offered(true, 50, None);
-        assert_eq!(*told.0.lock().unwrap(), ["0: dropped 0 queue_full", "0: dropped 1 queue_full"]);
+        assert_eq!(*reported.0.lock().unwrap(), ["0: dropped 0 queue_full", "0: dropped 1 queue_full"]);
     }
 
     #[test]
-    fn packets_whose_keys_are_gone_are_not_lost() {
-        let (tap, told) = tap();
+    fn packets_without_keys_are_not_lost() {
+        let (tap, reported) = tap();
         let end = tap.end(true);
         end.sealed(Space::Initial, 0, &[0; 40], 10, 16);
         end.sealed(Space::Initial, 1, &[0; 40], 10, 16);
         end.opened(Space::Initial, 0, 30, &[0x02, 1, 0, 0, 0]);
         end.sealed(Space::Handshake, 0, &[0; 40], 10, 16);
         tap.lost(1);
-        assert_eq!(*told.0.lock().unwrap(), ["0: rtt Some(0)"]);
+        assert_eq!(*reported.0.lock().unwrap(), ["0: rtt Some(0)"]);
     }
 }

@@ -48,7 +48,7 @@ static WATCHED: AtomicBool = AtomicBool::new(false);
 /// When the variable is no number of seconds: a sentence.
 pub(crate) fn start(answer: fn(&str)) -> Result<(), String> {
     let patience = match std::env::var_os(VARIABLE) {
-        Some(said) => read_patience(&said.to_string_lossy())?,
+        Some(message) => read_patience(&message.to_string_lossy())?,
         None => Duration::from_secs_f64(PATIENCE_S),
     };
     WATCHED.store(true, Ordering::Relaxed);
@@ -73,14 +73,15 @@ pub(crate) fn start(answer: fn(&str)) -> Result<(), String> {
     Ok(())
 }
 
-fn read_patience(said: &str) -> Result<Duration, String> {
-    said.trim()
+fn read_patience(message: &str) -> Result<Duration, String> {
+    message
+        .trim()
         .parse()
         .ok()
         .filter(|seconds: &f64| *seconds > 0.0)
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
         .ok_or_else(|| {
-            format!("{VARIABLE}: {said:?}; expected seconds of CPU time above 0, e.g. 60; or unset it")
+            format!("{VARIABLE}: {message:?}; expected seconds of CPU time above 0, e.g. 60; or unset it")
         })
 }
 
@@ -164,10 +165,10 @@ mod tests {
     fn patience_is_seconds_above_zero() {
         assert_eq!(read_patience("60"), Ok(Duration::from_secs(60)));
         assert_eq!(read_patience(" 0.05 "), Ok(Duration::from_millis(50)));
-        for said in ["", "0", "-1", "nan", "inf", "1e300", "ten", "10 s"] {
-            let sentence = read_patience(said).unwrap_err();
+        for message in ["", "0", "-1", "nan", "inf", "1e300", "ten", "10 s"] {
+            let sentence = read_patience(message).unwrap_err();
             assert!(
-                sentence.starts_with(&format!("FULLPIPE_QUIC_PATIENCE: {said:?}; expected")),
+                sentence.starts_with(&format!("FULLPIPE_QUIC_PATIENCE: {message:?}; expected")),
                 "{sentence}"
             );
         }

@@ -15,13 +15,13 @@ use fullpipe_units::{Bytes, Duration, Time};
 use crate::cc::{self, Own};
 use crate::error::QuicError;
 use crate::flow::{Ends, Flow, max_window};
-use crate::honoured::not_honoured;
 use crate::linked::Linked;
 use crate::options::{Options, stacks, takes_bursts};
 use crate::outside::{Outside, Tail, described};
 use crate::refusal::refuses_with;
 use crate::stack::OutsideStack;
 use crate::tap::Tap;
+use crate::unsupported::unsupported;
 use crate::watch::{self, Beat};
 use crate::wire::Wire;
 
@@ -418,7 +418,7 @@ impl World {
                 lateness: None,
                 processor: None,
                 untrustworthy: Vec::new(),
-                not_honoured: not_honoured(spec, &self.outside),
+                unsupported: unsupported(spec, &self.outside),
             },
             flows,
             links,
@@ -502,7 +502,7 @@ mod tests {
     use fullpipe_scenario::{Format, resolve};
 
     #[test]
-    fn a_path_that_holds_too_much_ends_the_run_and_names_its_keys() {
+    fn memory_limit_ends_run_naming_keys() {
         let document = "duration = \"5 s\"\npath = { rate = \"100 Mbit/s\", rtt = \"400 ms\" }\nflows = [{ controller = \"noq:cubic\" }]";
         let spec = resolve(document, Format::Toml, None).unwrap();
         let run = |most_held: Bytes| {

@@ -36,7 +36,7 @@ fn a_reduction_begins_from_the_cap() {
 }
 
 #[test]
-fn a_window_that_losses_brought_to_its_least_fills_a_cap_of_two_packets_again() {
+fn minimal_window_regrows_to_cap() {
     let path =
         r#"rate = "20 Mbit/s", rtt = "40 ms", loss = "5 %", changes = [{ at = "10 s", loss = "0 %" }]"#;
     for controller in ["noq:newreno", "noq:cubic", "quinn:newreno", "quinn:cubic", "newreno", "cubic"] {
@@ -62,7 +62,7 @@ fn pacing_follows_the_cap() {
 }
 
 #[test]
-fn a_cap_of_one_packet_or_two_lets_as_many_be_under_way() {
+fn small_cap_allows_that_many_packets() {
     let path = r#"rate = "20 Mbit/s", rtt = "40 ms""#;
     // The payload of a packet of 1500 bytes (tests/goodput.rs), and the time that it takes to cross the bottleneck.
     let (bits, crossing_s) = (1440.0 * 8.0, 1500.0 * 8.0 / 20e6);

@@ -33,7 +33,7 @@ fn fingerprint(run: &Run) -> u64 {
 }
 
 #[test]
-fn equal_seeds_give_equal_records_on_any_thread() {
+fn equal_seeds_repeat_across_threads() {
     for controller in SHIPPED.into_iter().chain(OURS) {
         let spec = random_path(controller);
         let alone = run(&spec, 3);
@@ -50,7 +50,7 @@ fn equal_seeds_give_equal_records_on_any_thread() {
 
 /// Each test binary runs itself once more for this.
 #[test]
-fn equal_seeds_give_equal_records_in_any_process() {
+fn equal_seeds_repeat_across_processes() {
     const CHILD: &str = "FULLPIPE_QUIC_TEST_CHILD";
     let here: Vec<u64> = SHIPPED
         .iter()
@@ -63,12 +63,12 @@ fn equal_seeds_give_equal_records_in_any_process() {
         return;
     }
     let child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "equal_seeds_give_equal_records_in_any_process", "--nocapture"])
+        .args(["--exact", "equal_seeds_repeat_across_processes", "--nocapture"])
         .env(CHILD, "1")
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&child.stdout);
-    assert!(said.contains(&here), "here {here}; there {said}");
+    let message = String::from_utf8_lossy(&child.stdout);
+    assert!(message.contains(&here), "here {here}; there {message}");
 }
 
 fn run_with_keys(spec: &Spec, crypto: Crypto) -> Run {
@@ -84,7 +84,7 @@ fn assert_same_with_either_keys(controller: &str, spec: &Spec) -> Run {
 }
 
 #[test]
-fn records_are_equal_with_null_keys_and_with_real_ones() {
+fn null_and_real_keys_match() {
     for controller in SHIPPED.into_iter().chain(OURS) {
         assert_same_with_either_keys(controller, &random_path(controller));
     }
@@ -93,7 +93,7 @@ fn records_are_equal_with_null_keys_and_with_real_ones() {
 /// A packet that is overtaken by more than 128 others may carry eight bits of its number only, from which the receiver makes
 /// another number (RFC 9000 appendix A.3). No keys may open it: those that did acknowledged packets that were never sent.
 #[test]
-fn a_packet_that_comes_too_late_for_its_number_opens_with_no_keys() {
+fn too_late_packet_never_opens() {
     for controller in SHIPPED.into_iter().chain(OURS) {
         let spec = scenario(
             12.0,

@@ -60,7 +60,7 @@ fn every_element_carries_every_stack() {
 }
 
 #[test]
-fn a_queue_marks_only_what_asks_for_it() {
+fn queue_marks_only_ect_packets() {
     let path = r#"rate = "10 Mbit/s", rtt = "40 ms", queue = "codel""#;
     for controller in ["noq:cubic", "noq:newreno", "quinn:cubic", "quinn:newreno"] {
         let flows = format!("{{ controller = \"{controller}\" }}");
@@ -76,7 +76,7 @@ fn a_queue_marks_only_what_asks_for_it() {
 }
 
 #[test]
-fn what_this_world_cannot_run_is_refused_with_what_to_change() {
+fn unsupported_spec_is_refused_with_fix() {
     let path = r#"rate = "10 Mbit/s", rtt = "40 ms""#;
     let sentence = |flows: &str, hosts: &str| {
         let spec = with_hosts(2.0, path, flows, hosts);

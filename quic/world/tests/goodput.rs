@@ -7,7 +7,7 @@ use fullpipe_cc::CaState;
 use fullpipe_record::WorldName;
 
 #[test]
-fn a_clean_path_gives_what_its_headers_leave() {
+fn clean_path_goodput_excludes_headers() {
     // A datagram of 1500 bytes has 28 of IP and UDP, 16 of the tag, and of QUIC 1 + 8 bytes of connection id, 1 to 4 of packet
     // number and up to 9 of the frame: 1434 to 1446 of payload, 95.6 to 96.4 % of the link.
     for controller in ["noq:cubic", "noq:newreno", "quinn:cubic", "quinn:newreno"] {
@@ -28,7 +28,7 @@ fn a_clean_path_gives_what_its_headers_leave() {
 }
 
 #[test]
-fn a_window_of_flow_control_bounds_the_rate() {
+fn flow_control_window_bounds_rate() {
     // Of 160 kB, 100 kB in each round trip of 40 ms: 20 Mbit/s at most.
     for controller in ["noq:cubic", "quinn:cubic"] {
         let spec = with_hosts(
@@ -43,7 +43,7 @@ fn a_window_of_flow_control_bounds_the_rate() {
 }
 
 #[test]
-fn flows_share_a_path_whatever_their_stack() {
+fn flows_of_any_stack_share_path() {
     let spec = scenario(
         40.0,
         r#"rate = "20 Mbit/s", rtt = "30 ms", buffer = "1 bdp""#,
@@ -60,7 +60,7 @@ fn flows_share_a_path_whatever_their_stack() {
 }
 
 #[test]
-fn a_long_fat_path_survives_the_losses_of_start_up() {
+fn long_fat_path_survives_startup_losses() {
     for controller in SHIPPED {
         let spec = scenario(
             6.0,
@@ -74,7 +74,7 @@ fn a_long_fat_path_survives_the_losses_of_start_up() {
 }
 
 #[test]
-fn a_pacer_whose_bytes_take_no_time_does_not_stop_the_clock() {
+fn zero_time_pacing_keeps_clock_running() {
     // Startup paces at 2.89 times 10 Gbit/s: noq's pacer waits 0.3 ns for a byte, which it rounds to nothing.
     let spec = with_hosts(
         0.25,
@@ -87,7 +87,7 @@ fn a_pacer_whose_bytes_take_no_time_does_not_stop_the_clock() {
 }
 
 #[test]
-fn a_handshake_gets_over_a_lossy_path() {
+fn handshake_survives_lossy_path() {
     for controller in SHIPPED {
         let spec = scenario(
             60.0,
@@ -106,7 +106,7 @@ fn a_handshake_gets_over_a_lossy_path() {
 }
 
 #[test]
-fn the_series_show_what_the_controller_does() {
+fn series_show_controller_activity() {
     for controller in SHIPPED {
         let spec = scenario(
             12.0,
@@ -148,7 +148,7 @@ fn a_cap_bounds_the_window() {
 
 /// What a stack's controllers know are rates of datagrams; records have those of payload.
 #[test]
-fn an_estimate_of_the_bandwidth_is_what_is_delivered() {
+fn bandwidth_estimate_matches_delivered_rate() {
     for controller in ["bbr3", "noq:bbr3"] {
         let spec = scenario(
             10.0,
@@ -170,7 +170,7 @@ fn an_estimate_of_the_bandwidth_is_what_is_delivered() {
 
 /// The stacks begin with 333 ms, which is no measurement (RFC 9002 section 6.2.2).
 #[test]
-fn a_minimum_of_the_rtt_was_measured() {
+fn min_rtt_is_measured() {
     for controller in SHIPPED.into_iter().chain(["bbr3"]) {
         let flow = format!("{{ controller = \"{controller}\" }}");
         let record = run(&scenario(4.0, r#"rate = "10 Mbit/s", rtt = "600 ms""#, &flow), 1);
@@ -182,7 +182,7 @@ fn a_minimum_of_the_rtt_was_measured() {
 
 /// RFC 9002 section 7.3.2, whether the controller shows its state or not.
 #[test]
-fn the_recovery_of_every_controller_is_seen() {
+fn every_controller_shows_recovery() {
     for controller in SHIPPED.into_iter().chain(["newreno", "bbr3"]) {
         let flow = format!("{{ controller = \"{controller}\" }}");
         let record = run(&scenario(8.0, r#"rate = "10 Mbit/s", rtt = "40 ms", loss = "0.3 %""#, &flow), 1);

@@ -20,7 +20,7 @@ use noq_proto::congestion::{Controller, ControllerFactory, NewRenoConfig};
 
 /// What was told, as text; and the numbers of the first flow's packets.
 #[derive(Default)]
-struct Told {
+struct Reported {
     text: Vec<String>,
     sent: BTreeSet<(Space, u64)>,
     arrived: BTreeSet<(Space, u64)>,
@@ -32,12 +32,12 @@ struct Told {
     thresholds: BTreeSet<u64>,
 }
 
-struct Shared(Arc<Mutex<Told>>);
+struct Shared(Arc<Mutex<Reported>>);
 
 impl Log for Shared {
     fn take(&mut self, at: Time, flow: u32, event: &Event<'_>) {
-        let told = &mut *self.0.lock().unwrap();
-        told.text.push(match event {
+        let reported = &mut *self.0.lock().unwrap();
+        reported.text.push(match event {
             // Names and keys are random and of constant length; frames are not told with them.
             Event::Quic(Quic::Sent(one)) => {
                 format!("{at} {flow} sent {:?} {} {}", one.space, one.number, one.length)
@@ -52,40 +52,40 @@ impl Log for Shared {
         }
         match event {
             Event::Quic(Quic::Sent(one)) => {
-                assert!(told.sent.insert((one.space, one.number)), "{one:?} twice");
+                assert!(reported.sent.insert((one.space, one.number)), "{one:?} twice");
                 assert!(frames(one.payload).all(|frame| !matches!(frame, Frame::Unknown(_))), "{one:?}");
             }
-            Event::Quic(Quic::Arrived(one)) => drop(told.arrived.insert((one.space, one.number))),
+            Event::Quic(Quic::Arrived(one)) => drop(reported.arrived.insert((one.space, one.number))),
             Event::Quic(Quic::Dropped(one)) if one.to_sender => {}
-            Event::Quic(Quic::Dropped(one)) => drop(told.dropped.insert((one.space, one.number))),
+            Event::Quic(Quic::Dropped(one)) => drop(reported.dropped.insert((one.space, one.number))),
             Event::Quic(Quic::Lost(one)) => {
-                assert!(!told.acked.contains(&(one.space, one.number)), "{one:?} was acknowledged");
-                assert!(told.lost.insert((one.space, one.number)), "{one:?} twice");
+                assert!(!reported.acked.contains(&(one.space, one.number)), "{one:?} was acknowledged");
+                assert!(reported.lost.insert((one.space, one.number)), "{one:?} twice");
             }
             Event::Quic(Quic::Received(one)) => {
                 for frame in frames(one.payload) {
                     assert!(!matches!(frame, Frame::Unknown(_)), "{one:?}");
                     let Frame::Ack(ack) = frame else { continue };
                     let numbers = ack.ranges().flat_map(|(low, high)| low..=high);
-                    told.acked.extend(numbers.map(|number| (one.space, number)));
+                    reported.acked.extend(numbers.map(|number| (one.space, number)));
                 }
             }
             Event::State(state) => {
-                told.windows += usize::from(state.cwnd.is_some());
-                told.phases.extend(state.phase);
-                told.thresholds.extend(state.ssthresh);
+                reported.windows += usize::from(state.cwnd.is_some());
+                reported.phases.extend(state.phase);
+                reported.thresholds.extend(state.ssthresh);
             }
             _ => panic!("{event:?} is not of QUIC"),
         }
     }
 }
 
-fn logged(spec: &Spec, seed: u64, crypto: Crypto) -> (Run, Told) {
-    let told = Arc::new(Mutex::new(Told::default()));
-    let log = Box::new(Shared(told.clone()));
+fn logged(spec: &Spec, seed: u64, crypto: Crypto) -> (Run, Reported) {
+    let reported = Arc::new(Mutex::new(Reported::default()));
+    let log = Box::new(Shared(reported.clone()));
     let options = Options { crypto, ..Options::default() };
     let run = run_logged(spec, seed, &AtomicBool::new(false), options, &[], &mut |_| (), log).unwrap();
-    (run, Arc::into_inner(told).unwrap().into_inner().unwrap())
+    (run, Arc::into_inner(reported).unwrap().into_inner().unwrap())
 }
 
 /// A path that drops at random, in its queue, and during the handshake.
@@ -98,41 +98,45 @@ fn random_path(controller: &str) -> Spec {
 }
 
 #[test]
-fn the_record_is_the_same_and_equal_seeds_give_equal_logs() {
+fn logs_repeat_and_preserve_record() {
     for controller in SHIPPED.into_iter().chain(["bbr3"]) {
         let spec = random_path(controller);
-        let (record, told) = logged(&spec, 5, Crypto::Null);
+        let (record, reported) = logged(&spec, 5, Crypto::Null);
         assert_same(&record, &run(&spec, 5), controller);
-        assert!(told.text == logged(&spec, 5, Crypto::Null).1.text, "{controller}: two logs of one seed");
-        assert!(told.text == logged(&spec, 5, Crypto::Real).1.text, "{controller}: real keys");
-        assert!(told.text != logged(&spec, 6, Crypto::Null).1.text, "{controller}: another seed");
+        assert!(reported.text == logged(&spec, 5, Crypto::Null).1.text, "{controller}: two logs of one seed");
+        assert!(reported.text == logged(&spec, 5, Crypto::Real).1.text, "{controller}: real keys");
+        assert!(reported.text != logged(&spec, 6, Crypto::Null).1.text, "{controller}: another seed");
     }
 }
 
 #[test]
-fn a_log_has_every_packet_and_what_became_of_it() {
+fn log_covers_every_packet_outcome() {
     for controller in SHIPPED.into_iter().chain(["bbr3"]) {
-        let (record, told) = logged(&random_path(controller), 7, Crypto::Null);
+        let (record, reported) = logged(&random_path(controller), 7, Crypto::Null);
         let totals = record.flows[0].totals;
-        assert!(told.thresholds.iter().all(|most| *most < 1 << 40), "{controller}: {:?}", told.thresholds);
+        assert!(
+            reported.thresholds.iter().all(|most| *most < 1 << 40),
+            "{controller}: {:?}",
+            reported.thresholds
+        );
         // Datagrams have one packet each but for some of the handshake.
-        let sent = told.sent.len() as u64;
+        let sent = reported.sent.len() as u64;
         assert!(
             (totals.segments_sent..totals.segments_sent + 8).contains(&sent),
             "{controller}: {sent}, {totals:?}"
         );
-        assert_eq!(told.lost.len() as u64, totals.retransmits, "{controller}");
+        assert_eq!(reported.lost.len() as u64, totals.retransmits, "{controller}");
         assert!(totals.retransmits > 10, "{controller}: {totals:?}");
-        assert!(told.arrived.is_disjoint(&told.dropped), "{controller}");
-        assert!(told.acked.is_subset(&told.arrived), "{controller}");
-        let known: BTreeSet<_> = told.arrived.union(&told.dropped).copied().collect();
-        assert!(known.is_subset(&told.sent), "{controller}");
+        assert!(reported.arrived.is_disjoint(&reported.dropped), "{controller}");
+        assert!(reported.acked.is_subset(&reported.arrived), "{controller}");
+        let known: BTreeSet<_> = reported.arrived.union(&reported.dropped).copied().collect();
+        assert!(known.is_subset(&reported.sent), "{controller}");
         // What is neither is under way at the end: the latest packets.
-        let under_way: Vec<_> = told.sent.difference(&known).collect();
+        let under_way: Vec<_> = reported.sent.difference(&known).collect();
         assert!(under_way.len() < 60, "{controller}: {under_way:?}");
         // Nothing is reordered here: what is taken for lost was dropped.
-        assert!(told.lost.is_subset(&told.dropped), "{controller}");
-        assert!(told.windows > 10 && !told.phases.is_empty(), "{controller}");
+        assert!(reported.lost.is_subset(&reported.dropped), "{controller}");
+        assert!(reported.windows > 10 && !reported.phases.is_empty(), "{controller}");
     }
 }
 
@@ -153,7 +157,7 @@ impl Log for Longest {
 }
 
 #[test]
-fn no_loss_makes_packets_smaller_for_good() {
+fn loss_never_shrinks_packets_permanently() {
     for controller in ["noq:newreno", "quinn:newreno"] {
         let spec = scenario(
             30.0,
@@ -236,20 +240,24 @@ impl Controller for Copied {
 
 /// A copy may have all that is in flight in it.
 #[test]
-fn a_log_copies_no_controller_for_each_packet() {
+fn logging_copies_no_controller_per_packet() {
     let spec = scenario(4.0, r#"rate = "10 Mbit/s", rtt = "40 ms""#, r#"{ controller = "noq:copied" }"#);
     let own = [Own::noq("copied", Arc::new(CopiedFactory))];
-    let told = Arc::new(Mutex::new(Told::default()));
-    let log = Box::new(Shared(told.clone()));
+    let reported = Arc::new(Mutex::new(Reported::default()));
+    let log = Box::new(Shared(reported.clone()));
     run_logged(&spec, 1, &AtomicBool::new(false), Options::default(), &own, &mut |_| (), log).unwrap();
-    assert!(told.lock().unwrap().windows > 100);
+    assert!(reported.lock().unwrap().windows > 100);
     // To see once what it is.
     assert_eq!(COPIES.load(Ordering::Relaxed), 1);
 }
 
 #[test]
-fn a_log_tells_the_phases_of_a_stacks_own_controller() {
+fn log_reports_stack_controller_phases() {
     let spec = scenario(4.0, r#"rate = "10 Mbit/s", rtt = "40 ms""#, r#"{ controller = "noq:bbr3" }"#);
-    let (_, told) = logged(&spec, 1, Crypto::Null);
-    assert!(told.phases.contains("startup") && told.phases.contains("drain"), "{:?}", told.phases);
+    let (_, reported) = logged(&spec, 1, Crypto::Null);
+    assert!(
+        reported.phases.contains("startup") && reported.phases.contains("drain"),
+        "{:?}",
+        reported.phases
+    );
 }

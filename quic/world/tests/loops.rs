@@ -179,9 +179,9 @@ fn main() -> ExitCode {
             (&false.into(), &"WorldError".into()),
             "{command}: {answer}"
         );
-        let said = answer["message"].as_str().unwrap();
+        let message = answer["message"].as_str().unwrap();
         let expected = "flow mine: its controller or its stack has not returned for 0.2 s of CPU time, at 1.";
-        assert!(said.starts_with(expected), "{command}: {said}");
+        assert!(message.starts_with(expected), "{command}: {message}");
     }
     // One that is looked at between two steps.
     let spec = document.replace("noq:loops", "noq:asked").replace("0.2 bdp", "4 bdp");

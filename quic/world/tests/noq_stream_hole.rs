@@ -147,7 +147,7 @@ fn send_message(now: &mut Instant, sender: &mut End, stream: StreamId, bytes: us
 }
 
 #[test]
-fn noq_drops_what_arrives_in_small_frames_behind_what_was_read_without_order() {
+fn noq_drops_small_frames_behind_unordered() {
     #[expect(
         clippy::disallowed_methods,
         reason = "noq-proto needs an `Instant`; only differences to it matter"

@@ -13,7 +13,7 @@ use fullpipe_units::Rate;
 const PATH: &str = r#"rate = "10 Mbit/s", rtt = "40 ms""#;
 
 #[test]
-fn a_controller_of_ones_own_runs_as_one_that_the_stack_ships() {
+fn custom_controller_matches_shipped_one() {
     let own = [
         Own::noq("mine", Arc::new(noq_proto::congestion::CubicConfig::default())),
         Own::quinn("mine", Arc::new(quinn_proto::congestion::CubicConfig::default())),
@@ -31,9 +31,9 @@ fn a_controller_of_ones_own_runs_as_one_that_the_stack_ships() {
         mine.provenance.spec_json.clone_from(&shipped.provenance.spec_json);
         mine.flows[0].controller.clone_from(&shipped.flows[0].controller);
         // One of a program's own may have a rate, which Quinn's pacer does not take.
-        let told = mine.provenance.not_honoured.iter().any(|sentence| sentence.contains("takes no rate"));
-        assert_eq!(told, stack == "quinn");
-        mine.provenance.not_honoured.clone_from(&shipped.provenance.not_honoured);
+        let reported = mine.provenance.unsupported.iter().any(|sentence| sentence.contains("takes no rate"));
+        assert_eq!(reported, stack == "quinn");
+        mine.provenance.unsupported.clone_from(&shipped.provenance.unsupported);
         assert_same(&mine, &shipped, stack);
         let sentence = attempt(&of("mine"), 1).unwrap_err().to_string();
         assert!(sentence.contains(&format!("{stack} has no controller mine")), "{sentence}");
@@ -49,7 +49,7 @@ fn an_impossible_path_is_an_error() {
 }
 
 #[test]
-fn a_dead_path_ends_with_the_scenario() {
+fn dead_path_ends_with_scenario() {
     for controller in ["noq:bbr3", "quinn:cubic", "bbr3"] {
         let spec = scenario(
             120.0,

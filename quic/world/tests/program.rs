@@ -14,7 +14,7 @@ fn start(command: &str) -> Child {
     program.spawn().unwrap()
 }
 
-fn tell(child: &mut Child, request: &[u8]) {
+fn report(child: &mut Child, request: &[u8]) {
     let input = child.stdin.as_mut().unwrap();
     input.write_all(&(request.len() as u64).to_be_bytes()).unwrap();
     input.write_all(request).unwrap();
@@ -41,8 +41,8 @@ fn request(seconds: f64) -> Vec<u8> {
 
 #[test]
 fn it_says_what_it_is() {
-    let said = start("about").wait_with_output().unwrap();
-    let about: Value = serde_json::from_slice(&said.stdout).unwrap();
+    let message = start("about").wait_with_output().unwrap();
+    let about: Value = serde_json::from_slice(&message.stdout).unwrap();
     assert_eq!((about["protocol"].as_u64(), about["build"].as_str().map(str::len)), (Some(2), Some(32)));
     let names: Vec<&str> =
         about["stacks"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
@@ -54,15 +54,15 @@ fn it_says_what_it_is() {
 #[test]
 fn a_run_ends_with_its_record() {
     let mut child = start("run");
-    tell(&mut child, &request(2.0));
+    report(&mut child, &request(2.0));
     let mut last = 0.0;
     loop {
-        let said = value(&mut child);
-        let Some(progress) = said.get("progress") else {
-            assert_eq!(said, json!({"ok": true}));
+        let message = value(&mut child);
+        let Some(progress) = message.get("progress") else {
+            assert_eq!(message, json!({"ok": true}));
             break;
         };
-        assert!(progress.as_f64().unwrap() > last, "{said}");
+        assert!(progress.as_f64().unwrap() > last, "{message}");
         last = progress.as_f64().unwrap();
     }
     let summary = value(&mut child);
@@ -76,10 +76,10 @@ fn it_ends_when_its_input_ends() {
     for command in ["run", "play"] {
         let mut child = start(command);
         // Hours of virtual time: it would go on for minutes.
-        tell(&mut child, &request(3600.0));
+        report(&mut child, &request(3600.0));
         if command == "play" {
             assert_eq!(value(&mut child)["ok"], true);
-            tell(&mut child, br#"{"advance_ns": 3600000000000}"#);
+            report(&mut child, br#"{"advance_ns": 3600000000000}"#);
         }
         drop(child.stdin.take());
         assert_eq!(child.wait().unwrap().code(), Some(3), "{command}");
@@ -96,16 +96,16 @@ fn what_is_no_request_is_answered() {
     ] {
         let mut child = start("run");
         child.stdin.as_mut().unwrap().write_all(bytes).unwrap();
-        let said = value(&mut child);
-        assert_eq!(said["ok"], false, "{said}");
-        assert!(said["message"].as_str().unwrap().contains(words), "{said}");
+        let message = value(&mut child);
+        assert_eq!(message["ok"], false, "{message}");
+        assert!(message["message"].as_str().unwrap().contains(words), "{message}");
         drop(child.stdin.take());
         child.wait().unwrap();
     }
 }
 
 #[test]
-fn files_of_a_qlog_that_cannot_be_are_answered() {
+fn invalid_qlog_descriptors_are_answered() {
     for (files, words) in [
         (json!([0, 1]), "0 is no descriptor of a file of its own"),
         (json!([-1, 9]), "-1 is no descriptor"),
@@ -118,10 +118,10 @@ fn files_of_a_qlog_that_cannot_be_are_answered() {
         let mut child = start("run");
         let mut asked: Value = serde_json::from_slice(&request(1.0)).unwrap();
         asked["qlog"] = json!({"title": "x", "files": files, "most": 10});
-        tell(&mut child, asked.to_string().as_bytes());
-        let said = value(&mut child);
-        assert_eq!(said["ok"], false, "{said}");
-        assert!(said["message"].as_str().unwrap().contains(words), "{files}: {said}");
+        report(&mut child, asked.to_string().as_bytes());
+        let message = value(&mut child);
+        assert_eq!(message["ok"], false, "{message}");
+        assert!(message["message"].as_str().unwrap().contains(words), "{files}: {message}");
         drop(child.stdin.take());
         child.wait().unwrap();
     }
@@ -132,9 +132,9 @@ fn a_play_writes_no_qlog() {
     let mut child = start("play");
     let mut asked: Value = serde_json::from_slice(&request(1.0)).unwrap();
     asked["qlog"] = json!({"title": "x", "files": [7, 8], "most": 10});
-    tell(&mut child, asked.to_string().as_bytes());
-    let said = value(&mut child);
-    assert!(said["message"].as_str().unwrap().contains("only `run` writes one"), "{said}");
+    report(&mut child, asked.to_string().as_bytes());
+    let message = value(&mut child);
+    assert!(message["message"].as_str().unwrap().contains("only `run` writes one"), "{message}");
     drop(child.stdin.take());
     child.wait().unwrap();
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use common::{assert_same, run, scenario};
 use fullpipe_path::Change;
 use fullpipe_path::config::Probability;
-use fullpipe_quic::{Options, Place, QuicError, SaidChange, Simulation, Status, run_with};
+use fullpipe_quic::{Options, Place, QuicError, Simulation, Status, TextChange, run_with};
 use fullpipe_scenario::spec::Spec;
 use fullpipe_units::{Duration, Rate, Time};
 
@@ -24,7 +24,7 @@ fn at(millis: u64) -> Time {
 }
 
 #[test]
-fn steps_give_the_record_of_a_whole_run() {
+fn steps_match_single_run() {
     let mut simulation = Simulation::new(&spec(), 1).unwrap();
     let mut millis = 0;
     while simulation.advance(at(millis)).unwrap() == Status::Running {
@@ -38,7 +38,7 @@ fn steps_give_the_record_of_a_whole_run() {
 
 /// At a sample, and between two of them.
 #[test]
-fn a_look_at_any_instant_shows_the_rate_of_delivery() {
+fn sample_at_any_instant_has_rate() {
     let mut simulation = Simulation::new(&spec(), 1).unwrap();
     for micros in [3_000_000, 3_000_001, 3_004_999, 3_010_000] {
         simulation.advance(Time::from_micros(micros)).unwrap();
@@ -48,7 +48,7 @@ fn a_look_at_any_instant_shows_the_rate_of_delivery() {
 }
 
 #[test]
-fn a_changed_path_is_that_of_the_changed_scenario() {
+fn live_change_matches_changed_scenario() {
     type Changes = fn(&mut Simulation) -> Result<(), QuicError>;
     let changes: [(&str, Changes); 4] = [
         ("rate", |run| run.change(Place::Path, Change::Rate(Rate::from_bits_per_sec(4_000_000)))),
@@ -73,36 +73,36 @@ fn a_changed_path_is_that_of_the_changed_scenario() {
 }
 
 #[test]
-fn a_change_in_words_is_done_whole_or_not_at_all() {
+fn invalid_change_applies_nothing() {
     let mut simulation = Simulation::new(&spec(), 1).unwrap();
-    let said =
-        SaidChange { rate: Some("1 Mbit/s".into()), delay: Some("nonsense".into()), ..SaidChange::default() };
-    let error = simulation.change_said(&said).unwrap_err();
+    let message =
+        TextChange { rate: Some("1 Mbit/s".into()), delay: Some("nonsense".into()), ..TextChange::default() };
+    let error = simulation.change_text(&message).unwrap_err();
     assert!(matches!(&error, QuicError::Scenario(error) if error.field == "delay"), "{error:?}");
     assert_eq!(*simulation.spec(), spec());
-    let said =
-        SaidChange { rate: Some("5 Mbit/s".into()), buffer: Some("2 bdp".into()), ..SaidChange::default() };
-    simulation.change_said(&said).unwrap();
+    let message =
+        TextChange { rate: Some("5 Mbit/s".into()), buffer: Some("2 bdp".into()), ..TextChange::default() };
+    simulation.change_text(&message).unwrap();
     assert_ne!(*simulation.spec(), spec());
     for (element, words) in
         [("wifi", "element: wifi is not on the path"), ("reverse[7]", "element: reverse[7] is not")]
     {
-        let said =
-            SaidChange { element: Some(element.into()), loss: Some("1 %".into()), ..SaidChange::default() };
-        let sentence = simulation.change_said(&said).unwrap_err().to_string();
+        let message =
+            TextChange { element: Some(element.into()), loss: Some("1 %".into()), ..TextChange::default() };
+        let sentence = simulation.change_text(&message).unwrap_err().to_string();
         assert!(sentence.starts_with(words), "{sentence}");
     }
-    let said = SaidChange {
+    let message = TextChange {
         element: Some("bottleneck".into()),
         delay: Some("1 ms".into()),
-        ..SaidChange::default()
+        ..TextChange::default()
     };
-    let sentence = simulation.change_said(&said).unwrap_err().to_string();
+    let sentence = simulation.change_text(&message).unwrap_err().to_string();
     assert!(sentence.contains("expected a delay element"), "{sentence}");
 }
 
 #[test]
-fn a_view_shows_what_the_flow_does() {
+fn view_shows_flow_state() {
     let mut simulation = Simulation::new(&spec(), 1).unwrap();
     simulation.advance(at(500)).unwrap();
     let (first, second) = (simulation.flow(0).unwrap(), simulation.flow(1).unwrap());
@@ -136,15 +136,15 @@ fn one_that_is_left_alone_ends() {
 }
 
 #[test]
-fn the_versions_are_those_that_were_compiled() {
+fn versions_match_compiled_crates() {
     // What cargo says, which reads the lock file in its own way.
     for stack in fullpipe_quic::stacks() {
         let crate_name = format!("{}-proto", stack.name);
         let mut cargo = std::process::Command::new(env!("CARGO"));
         cargo.current_dir(env!("CARGO_MANIFEST_DIR")).args(["pkgid", "--locked", "--offline", &crate_name]);
-        let said = cargo.output().unwrap();
-        let id = String::from_utf8(said.stdout).unwrap();
+        let message = cargo.output().unwrap();
+        let id = String::from_utf8(message.stdout).unwrap();
         let expected = format!("#{crate_name}@{}", stack.version);
-        assert!(id.trim().ends_with(&expected), "{id} {}", String::from_utf8_lossy(&said.stderr));
+        assert!(id.trim().ends_with(&expected), "{id} {}", String::from_utf8_lossy(&message.stderr));
     }
 }

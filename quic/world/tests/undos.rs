@@ -5,7 +5,7 @@ mod common;
 use common::{run, scenario};
 
 #[test]
-fn only_a_controller_that_undoes_a_reduction_counts_as_one_that_did() {
+fn only_undoing_controllers_count_undos() {
     let totals = |controller: &str| {
         let spec = scenario(
             20.0,

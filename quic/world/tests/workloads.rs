@@ -14,7 +14,7 @@ fn flow(controller: &str, seconds: f64, workload: &str) -> FlowRecord {
 }
 
 #[test]
-fn a_finite_flow_ends_when_all_has_arrived() {
+fn finite_flow_ends_on_full_arrival() {
     for controller in SHIPPED {
         let record = flow(controller, 30.0, r#"size = "1 MB", start = "1 s""#);
         let totals = record.totals;
@@ -32,7 +32,7 @@ fn a_finite_flow_ends_when_all_has_arrived() {
 }
 
 #[test]
-fn requests_take_a_round_trip_and_what_the_answer_takes() {
+fn requests_take_rtt_plus_answer_time() {
     for controller in SHIPPED {
         let record = flow(controller, 10.0, r#"requests = { size = "5 KB", pause = "100 ms" }"#);
         let times = &record.transfers_ns;
@@ -63,7 +63,7 @@ fn bursts_leave_at_their_times() {
 }
 
 #[test]
-fn a_video_fills_its_buffer_and_then_keeps_it_full() {
+fn video_fills_then_keeps_buffer() {
     for controller in SHIPPED {
         let record =
             flow(controller, 20.0, r#"video = { rate = "4 Mbit/s", chunk = "1 s", buffer = "6 s" }"#);
@@ -78,7 +78,7 @@ fn a_video_fills_its_buffer_and_then_keeps_it_full() {
 }
 
 #[test]
-fn a_script_ends_with_its_last_transfer() {
+fn script_ends_with_last_transfer() {
     for controller in SHIPPED {
         let transfers = r#"transfers = [{ size = "10 KB", pause = "200 ms" }, { size = "20 KB" }, { size = "30 KB", pause = "1 s" }]"#;
         let record = flow(controller, 20.0, transfers);
@@ -106,7 +106,7 @@ fn a_flow_that_stops_falls_silent() {
 }
 
 #[test]
-fn many_transfers_do_not_run_out_of_streams() {
+fn many_transfers_never_exhaust_streams() {
     // More than the 100 streams that may be open at a time.
     for controller in ["noq:cubic", "quinn:cubic"] {
         let record = flow(controller, 10.0, r#"bursts = { size = "1448", every = "5 ms" }"#);

@@ -10,7 +10,7 @@ fn read(source: impl Read + Send) -> Result<Capture, CaptureError> {
 }
 
 #[test]
-fn a_stopped_reader_ends_within_a_file_that_does_not() {
+fn stopped_reader_ends_on_endless_file() {
     let stop = AtomicBool::new(false);
     /// Sets the flag once much of it has been read.
     struct Endless<'a, I>(&'a AtomicBool, I, usize);
@@ -115,7 +115,7 @@ const MICROS: u32 = 0xa1b2_c3d4;
 const NANO: u32 = 0xa1b2_3c4d;
 
 #[test]
-fn both_formats_in_both_byte_orders_and_all_units_of_time_say_the_same() {
+fn formats_byte_orders_and_units_agree() {
     let expected = [(0, 0, 2000), (1_050_000_000, 1_000_000_000, 1000)];
     for order in [Order::Little, Order::Big] {
         let micros = classic(order, MICROS, 1, &[(9, 900_000), (9, 950_000), (10, 950_000)]);
@@ -141,14 +141,14 @@ fn sentence(file: &[u8]) -> String {
 }
 
 #[test]
-fn what_is_no_capture_is_said_to_be_none() {
+fn non_capture_is_reported_as_such() {
     for file in [&b""[..], b"not a capture", &[0x1f, 0x8b, 8, 0], b"abc"] {
         assert!(sentence(file).starts_with("it is no packet capture"), "{file:?}");
     }
 }
 
 #[test]
-fn a_file_that_ends_within_a_record_is_read_up_to_there() {
+fn truncated_record_keeps_earlier_packets() {
     let whole = classic(Order::Little, MICROS, 1, &[(0, 0), (1, 0)]);
     let one = whole.len() - (16 + HEADERS);
     for kept in [one + 1, one + 15, one + 16, whole.len() - 1] {
@@ -174,7 +174,7 @@ fn a_file_that_ends_within_a_record_is_read_up_to_there() {
 }
 
 #[test]
-fn a_record_that_contradicts_itself_is_no_cut_off() {
+fn contradictory_record_is_not_truncation() {
     for order in [Order::Little, Order::Big] {
         let mut file = next_generation(order, 6, &[0, 1]);
         let last = file.len() - next_generation(order, 6, &[0]).len() + next_generation(order, 6, &[]).len();
@@ -190,21 +190,21 @@ fn a_record_that_contradicts_itself_is_no_cut_off() {
 }
 
 #[test]
-fn an_absurd_length_is_refused_without_memory_for_it() {
+fn absurd_length_is_refused_without_allocation() {
     let mut file = classic(Order::Little, MICROS, 1, &[(0, 0)]);
     file[32..36].copy_from_slice(&0xffff_fff0u32.to_le_bytes());
     assert!(sentence(&file).contains("over 1048576 bytes"), "{}", sentence(&file));
 }
 
 #[test]
-fn a_fraction_of_a_whole_second_is_damage() {
+fn full_second_fraction_is_damage() {
     let file = |micros| classic(Order::Little, MICROS, 1, &[(1, 0), (2, micros)]);
     assert!(read(&file(999_999)[..]).is_ok());
     assert!(sentence(&file(1_000_000)).contains("is damaged"));
 }
 
 #[test]
-fn an_unread_link_type_is_named_with_a_way_out() {
+fn unsupported_link_type_names_remedy() {
     let of = |link| sentence(&classic(Order::Little, MICROS, link, &[(0, 0)]));
     assert!(of(105).contains("IEEE 802.11, link type 105") && of(105).contains("without monitor mode"));
     assert!(of(127).contains("radiotap"));
@@ -215,7 +215,7 @@ fn an_unread_link_type_is_named_with_a_way_out() {
 }
 
 #[test]
-fn what_a_file_does_not_describe_is_named() {
+fn interface_description_errors_are_named() {
     let mut strange = next_generation(Order::Little, 6, &[0]);
     let packet = next_generation(Order::Little, 6, &[]).len();
     strange[packet + 8] = 7; // The interface, after type and length.
@@ -243,7 +243,7 @@ fn section(order: Order) -> Vec<u8> {
 }
 
 #[test]
-fn packets_of_an_unread_interface_are_counted() {
+fn packets_of_unsupported_interfaces_are_counted() {
     let order = Order::Little;
     let file = [
         section(order),
@@ -291,7 +291,7 @@ fn skipped_packets_are_counted_by_kind() {
 }
 
 #[test]
-fn the_kinds_that_are_counted_are_bounded() {
+fn counted_packet_kinds_are_bounded() {
     let order = Order::Little;
     let mut file = [section(order), interface(order, 1, &[])].concat();
     for number in 0x0900..0x1900u16 {
@@ -304,7 +304,7 @@ fn the_kinds_that_are_counted_are_bounded() {
 }
 
 #[test]
-fn time_stamps_count_in_the_unit_and_from_the_origin_of_their_interface() {
+fn timestamps_use_interface_unit_and_offset() {
     for order in [Order::Little, Order::Big] {
         let offset: Vec<u8> = match order {
             Order::Little => 10i64.to_le_bytes().to_vec(),
@@ -383,7 +383,7 @@ fn corpus() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn every_file_of_the_corpus_is_read_completely() {
+fn every_corpus_file_is_read_completely() {
     for file in corpus() {
         let capture = read(&file[..]).expect("a capture");
         capture.check(file.len());

@@ -67,7 +67,7 @@ fn payload(link: Link, packet: &[u8]) -> u32 {
 }
 
 #[test]
-fn a_short_capture_keeps_the_packets_own_length() {
+fn truncated_packet_keeps_original_length() {
     let whole = tcp4();
     for kept in [40, 66, 96, whole.len()] {
         let found = Segments::default().find(Link::Ip, &whole[..kept], whole.len());
@@ -80,7 +80,7 @@ fn a_short_capture_keeps_the_packets_own_length() {
 }
 
 #[test]
-fn options_that_were_cut_off_are_not_payload() {
+fn truncated_options_are_not_payload() {
     let options = [etherparse::TcpOptionElement::Timestamp(1, 2)];
     let whole = bytes(ipv4().tcp(1, 2, 3, 4).options(&options).expect("room for a timestamp"));
     assert_eq!(payload(Link::Ip, &whole[..40]), 1400);
@@ -94,7 +94,7 @@ fn an_ethernet_trailer_is_not_payload() {
 }
 
 #[test]
-fn an_ip_length_of_zero_means_the_frames() {
+fn zero_ip_length_means_frame_length() {
     let mut long = tcp4();
     long[2..4].fill(0);
     let frame = ethernet(0x0800, &long);
@@ -332,7 +332,7 @@ fn fragment6(whole: &[u8], from: usize, to: usize) -> Vec<u8> {
 }
 
 #[test]
-fn fragments_carry_the_payload_of_their_segment() {
+fn fragments_carry_payload_of_segment() {
     type Cut = fn(&[u8], usize, usize) -> Vec<u8>;
     for (whole, cut) in [(tcp4(), fragment4 as Cut), (tcp6(), fragment6 as Cut)] {
         let mut segments = Segments::default();
@@ -347,7 +347,7 @@ fn fragments_carry_the_payload_of_their_segment() {
 }
 
 #[test]
-fn fragments_of_a_tunnel_do_not_count_twice() {
+fn tunnel_fragments_count_once() {
     let tunnel = over4(47, &[&[0, 0, 8, 0][..], &tcp4()].concat());
     let mut segments = Segments::default();
     let mut find = |part: &[u8]| segments.find(Link::Ip, part, part.len());

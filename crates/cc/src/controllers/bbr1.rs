@@ -545,7 +545,7 @@ mod tests {
     const ONE: u32 = Gain::ONE.q8();
 
     #[test]
-    fn the_gains_of_stock_kernels_are_the_defaults() {
+    fn default_gains_match_stock_kernels() {
         let Params { high_gain, drain_gain, probe_gain, probe_drain_gain, .. } = Params::default();
         let gains = [high_gain, drain_gain, probe_gain, probe_drain_gain, Gain::ONE].map(Gain::q8);
         assert_eq!(gains, [stock::HIGH, stock::DRAIN, stock::PROBE, stock::PROBE_DRAIN, stock::ONE]);
@@ -586,7 +586,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_takes_every_step_between_modes_that_linux_takes_and_no_other() {
+    fn mode_transitions_match_linux_exactly() {
         let expire = |flow: &mut Flow| flow.pass(Duration::from_millis(10_001));
         let dwelt = |flow: &Flow, state: &mut State| {
             state.probe_rtt_done_stamp = flow.connection.jiffies - 1;
@@ -633,7 +633,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_that_pacing_does_not_count_make_it_faster_than_the_estimate() {
+    fn unpaced_headers_raise_rate_above_estimate() {
         let flow = Flow::new();
         let bw = ((100u64 << 24) / 100_000) as u32;
         let rate =
@@ -647,7 +647,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_fills_a_pipe_of_100_segments_drains_it_and_cruises() {
+    fn fills_pipe_then_drains_and_cruises() {
         let mut flow = Flow::new();
         let mut bbr = Bbr1::new(&Params::default(), &CONFIG, &flow.connection);
         let mut table = String::from("round delivered phase            cwnd KB/s\n");
@@ -690,7 +690,7 @@ round delivered phase            cwnd KB/s
     }
 
     #[test]
-    fn the_first_rtt_may_lower_the_pacing_rate_and_nothing_else_before_the_pipe_was_full() {
+    fn startup_slows_only_at_first_rtt() {
         let mut flow = Flow::new();
         flow.connection.srtt = Duration::ZERO;
         let mut bbr = Bbr1::new(&Params::default(), &CONFIG, &flow.connection);
@@ -706,7 +706,7 @@ round delivered phase            cwnd KB/s
     }
 
     #[test]
-    fn the_phase_is_judged_by_the_gain_of_the_ack_before() {
+    fn phase_uses_gain_of_previous_ack() {
         let mut flow = Flow::new();
         // The index says "probe", whose phase would last until more is in flight; but the last ACK paced at one.
         let mut bbr = in_probe_bw(&flow, 0, ONE);
@@ -716,7 +716,7 @@ round delivered phase            cwnd KB/s
     }
 
     #[test]
-    fn probing_lasts_until_the_flight_before_the_ack_is_large_or_this_ack_saw_loss() {
+    fn large_flight_or_loss_ends_probing() {
         let phase_after = |prior_in_flight, newly_lost| {
             let mut flow = Flow::new();
             let mut bbr = in_probe_bw(&flow, 0, 320);
@@ -730,7 +730,7 @@ round delivered phase            cwnd KB/s
     }
 
     #[test]
-    fn segments_scheduled_for_later_are_not_in_the_network() {
+    fn scheduled_segments_are_not_in_network() {
         let mode_after = |departure| {
             let mut flow = Flow::new();
             let mut bbr = in_probe_bw(&flow, 0, 88);
@@ -746,7 +746,7 @@ round delivered phase            cwnd KB/s
     }
 
     #[test]
-    fn the_rate_of_an_idle_application_counts_only_upwards() {
+    fn app_limited_rate_only_raises_maximum() {
         let mut flow = Flow::new();
         let mut bbr = in_probe_bw(&flow, 3, ONE);
         let before = bbr.state().bw.get();
@@ -763,7 +763,7 @@ round delivered phase            cwnd KB/s
     }
 
     #[test]
-    fn probe_rtt_marks_every_ack_caps_even_an_empty_ack_and_ends_after_a_round_and_200_ms() {
+    fn probe_rtt_lasts_round_and_200ms() {
         let mut flow = Flow::new();
         let mut bbr = in_probe_bw(&flow, 3, ONE);
         flow.connection.in_flight = 100;
@@ -797,7 +797,7 @@ round delivered phase            cwnd KB/s
     }
 
     #[test]
-    fn a_restart_from_idle_does_not_probe_the_rtt() {
+    fn idle_restart_does_not_probe_rtt() {
         let mut flow = Flow::new();
         let mut bbr = in_probe_bw(&flow, 0, 320);
         flow.pass(Duration::from_secs(11));
@@ -815,7 +815,7 @@ round delivered phase            cwnd KB/s
     }
 
     #[test]
-    fn a_timeout_leaves_one_segment_and_ends_the_round_and_recovery_restores_the_window() {
+    fn timeout_ends_round_recovery_restores_cwnd() {
         let mut flow = Flow::new();
         let mut bbr = in_probe_bw(&flow, 3, ONE);
         flow.connection.in_flight = 2;
@@ -830,7 +830,7 @@ round delivered phase            cwnd KB/s
     }
 
     #[test]
-    fn the_first_round_of_recovery_conserves_packets_below_the_floor_of_four() {
+    fn first_recovery_round_conserves_below_floor() {
         let mut flow = Flow::new();
         let mut bbr = in_probe_bw(&flow, 3, ONE);
         flow.connection.in_flight = 1;
@@ -847,7 +847,7 @@ round delivered phase            cwnd KB/s
     }
 
     #[test]
-    fn undo_forgets_the_plateau_unless_a_mark_proved_congestion() {
+    fn undo_resets_plateau_unless_marked() {
         let mut flow = Flow::new();
         for (echoed, full_bw) in [(false, 0), (true, 5)] {
             let mut bbr = Bbr1::new(&Params::default(), &CONFIG, &flow.connection);
@@ -861,7 +861,7 @@ round delivered phase            cwnd KB/s
     }
 
     #[test]
-    fn a_loss_that_a_tail_probe_repaired_leaves_an_earlier_reduction_to_undo() {
+    fn tail_probe_repair_keeps_earlier_undo() {
         let mut flow = Flow::new();
         let mut bbr = Bbr1::new(&Params::default(), &CONFIG, &flow.connection);
         bbr.restore(&State { snd_cwnd: 40, ..bbr.state() });

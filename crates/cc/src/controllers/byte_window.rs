@@ -562,7 +562,7 @@ mod tests {
 
     /// RFC 9002 7.2: min(10 packets, max(14,720 bytes, 2 packets)).
     #[test]
-    fn the_initial_window_is_ten_packets_and_14720_bytes_or_two_packets_at_most() {
+    fn initial_window_follows_rfc_9002() {
         let window = |mss, initial_limit| {
             let mut params = Params::default();
             params.core.initial_limit = initial_limit;
@@ -576,7 +576,7 @@ mod tests {
 
     /// RFC 9002 7.2: it follows the packets' size until something is delivered; the minimum follows it always.
     #[test]
-    fn another_packet_size_before_the_first_ack_is_another_initial_window() {
+    fn early_packet_size_rescales_initial_window() {
         let mut flow = Flow::new();
         let mut fresh = newreno(&flow);
         fresh.on_mss(1_200);
@@ -590,7 +590,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clamp_is_as_many_segments_of_another_size() {
+    fn clamp_scales_with_segment_size() {
         let mut flow = Flow::new();
         let config = Config { cwnd_clamp: 10, ..CONFIG };
         let mut controller = NewReno::new(&Params::default(), &config, &flow.connection);
@@ -604,7 +604,7 @@ mod tests {
 
     /// RFC 9002 7.3.1: by the bytes acknowledged, so that the window doubles in each round.
     #[test]
-    fn slow_start_grows_by_what_is_acknowledged() {
+    fn slow_start_grows_by_acked_bytes() {
         let mut flow = Flow::new();
         let mut controller = newreno(&flow);
         let windows = [1, 2, 7, 20].map(|segments| {
@@ -617,7 +617,7 @@ mod tests {
 
     /// RFC 9002 7.3.2: one reduction in a period, whatever more was sent before it and is lost.
     #[test]
-    fn losses_of_packets_sent_before_the_period_reduce_once() {
+    fn losses_before_period_reduce_once() {
         let mut flow = Flow::new();
         let mut controller = grown(&mut flow, 100);
         lose(&mut flow, &mut controller, 0);
@@ -631,7 +631,7 @@ mod tests {
 
     /// RFC 9002 7.3.2 and B.8: a packet sent after the period began, such as a retransmission, begins another if it is lost.
     #[test]
-    fn the_loss_of_a_packet_sent_in_the_period_reduces_again() {
+    fn loss_sent_in_period_reduces_again() {
         let mut flow = Flow::new();
         let mut controller = grown(&mut flow, 100);
         lose(&mut flow, &mut controller, 0);
@@ -644,7 +644,7 @@ mod tests {
 
     /// RFC 9002 7.3.2: the transport's recovery may end while the period, which began later, goes on.
     #[test]
-    fn a_new_recovery_of_the_transport_for_packets_sent_before_the_period_reduces_nothing() {
+    fn new_recovery_ignores_packets_before_period() {
         let mut flow = Flow::new();
         let mut controller = grown(&mut flow, 100);
         lose(&mut flow, &mut controller, 0);
@@ -679,7 +679,7 @@ mod tests {
     /// RFC 9002 7.3.2: it ends when a packet sent in it is acknowledged, although TCP's recovery lasts longer. B.5: what was
     /// sent before does not let the window grow.
     #[test]
-    fn the_period_ends_with_the_first_packet_sent_in_it() {
+    fn period_ends_with_its_first_packet() {
         let mut flow = Flow::new();
         let mut controller = grown(&mut flow, 100);
         flow.connection.delivered += 3;
@@ -699,7 +699,7 @@ mod tests {
 
     /// A timer's period: packets that left before it and in it saw the same count delivered.
     #[test]
-    fn a_period_that_a_timer_begins_ends_with_a_packet_that_left_after_its_losses() {
+    fn timer_period_ends_after_its_losses() {
         let mut flow = Flow::new();
         let mut controller = grown(&mut flow, 100);
         let delivered = flow.connection.delivered;
@@ -715,7 +715,7 @@ mod tests {
 
     /// TCP may begin another recovery with what is still to be retransmitted of the last one, without a new loss.
     #[test]
-    fn a_recovery_without_a_new_loss_reduces_nothing() {
+    fn recovery_without_loss_reduces_nothing() {
         let mut flow = Flow::new();
         let mut controller = grown(&mut flow, 100);
         lose(&mut flow, &mut controller, 0);
@@ -729,7 +729,7 @@ mod tests {
 
     /// RFC 9002 7.3.2: a single packet can be sent prior to the reduction.
     #[test]
-    fn the_retransmission_leaves_at_once_and_then_the_flight_has_to_fall() {
+    fn retransmission_is_immediate_despite_reduction() {
         let mut flow = Flow::new();
         let mut controller = grown(&mut flow, 100);
         flow.connection.in_flight = 96;
@@ -741,7 +741,7 @@ mod tests {
 
     /// RFC 9002 B.6: the period of a mark answers for what was sent before it, as long as it lasts, and for nothing later.
     #[test]
-    fn the_period_of_a_mark_does_not_answer_for_what_is_lost_after_it() {
+    fn mark_period_excludes_later_losses() {
         let mut flow = Flow::new();
         let mut controller = grown(&mut flow, 100);
         flow.change(&mut controller, CaState::Cwr, true);
@@ -757,7 +757,7 @@ mod tests {
 
     /// RFC 9002 B.6: a packet that left before the mark became known is a part of what it showed, however late its loss is found.
     #[test]
-    fn a_packet_sent_before_a_mark_reduces_nothing_after_its_period_either() {
+    fn packet_before_mark_never_reduces() {
         let mut flow = Flow::new();
         let mut controller = grown(&mut flow, 100);
         let sent_before = flow.connection.delivered;
@@ -793,7 +793,7 @@ mod tests {
 
     /// What an undone reduction was for was no congestion: the loss of a packet that left before it is a new event.
     #[test]
-    fn an_undo_ends_the_period_for_what_was_sent_before_it_too() {
+    fn undo_ends_period_for_older_packets() {
         let mut flow = Flow::new();
         let mut controller = grown(&mut flow, 100);
         lose(&mut flow, &mut controller, 0);
@@ -842,7 +842,7 @@ mod tests {
 
     /// RFC 9002 7.6.2 and B.8: the minimum window; the threshold is half the window, once.
     #[test]
-    fn a_timeout_collapses_the_window_to_two_packets() {
+    fn timeout_collapses_cwnd_to_two() {
         let mut flow = Flow::new();
         let mut controller = grown(&mut flow, 100);
         flow.change(&mut controller, CaState::Loss, true);
@@ -858,7 +858,7 @@ mod tests {
 
     /// RFC 9002 B.8: a timeout ends the period. What was sent before it, and is found lost after it, is the same congestion.
     #[test]
-    fn a_timeout_in_a_period_ends_it_and_answers_for_all_that_was_sent_before() {
+    fn timeout_ends_period_covers_older_packets() {
         let mut flow = Flow::new();
         let mut controller = grown(&mut flow, 100);
         lose(&mut flow, &mut controller, 0);
@@ -875,7 +875,7 @@ mod tests {
 
     /// RFC 9002 7.5: congestion control does not block a probe.
     #[test]
-    fn a_timeout_lets_a_packet_leave_although_more_are_in_flight_than_the_window_holds() {
+    fn timeout_allows_packet_beyond_cwnd() {
         let mut flow = Flow::new();
         let mut controller = grown(&mut flow, 100);
         flow.connection.in_flight = 5;
@@ -887,7 +887,7 @@ mod tests {
 
     /// RFC 9002 7.8: no growth while the window is not used, except where pacing keeps the flight small.
     #[test]
-    fn an_unfilled_window_does_not_grow_unless_pacing_alone_kept_it_unfilled() {
+    fn unfilled_window_grows_only_if_paced() {
         let grows = |paced: bool, app_limited: bool, max_packets_out: u32| {
             let mut flow = Flow::new();
             let config = Config { paced, ..CONFIG };
@@ -905,7 +905,7 @@ mod tests {
 
     /// draft-ietf-ccwg-ratelimited-increase 3.1: ten packets, a pause, four packets. Without the limit, the window is 24.
     #[test]
-    fn slow_start_grows_to_twice_the_largest_flight_at_most() {
+    fn slow_start_limited_to_twice_flight() {
         for paced in [false, true] {
             let mut flow = Flow { max_packets_out: 10, ..Flow::new() };
             let mut controller =
@@ -936,7 +936,7 @@ mod tests {
 
     /// draft-ietf-ccwg-ratelimited-increase 3: a packet more than the flight, where the receiver's window is the limit.
     #[test]
-    fn congestion_avoidance_grows_to_a_packet_more_than_the_flight() {
+    fn avoidance_limited_to_flight_plus_one() {
         let grown_to = |max_packets_out, cwnd_limited, app_limited| {
             let mut flow = Flow { max_packets_out, ..Flow::new() };
             let config = Config { paced: true, ..CONFIG };
@@ -957,7 +957,7 @@ mod tests {
 
     /// RFC 9002 7.8: what is paced uses its window, if it has data to send.
     #[test]
-    fn a_window_that_pacing_fills_late_doubles_in_slow_start() {
+    fn paced_window_doubles_in_slow_start() {
         let mut flow = Flow::new();
         let config = Config { paced: true, ..CONFIG };
         let mut controller = NewReno::new(&Params::default(), &config, &flow.connection);
@@ -972,7 +972,7 @@ mod tests {
 
     /// RFC 9002 7.7: N * cwnd / srtt with N = 1.25.
     #[test]
-    fn pacing_is_five_quarters_of_a_window_in_a_round_trip() {
+    fn pacing_is_125_percent_of_window() {
         let mut flow = Flow::new();
         let rate = |controller: &NewReno| controller.limits().pacing_rate.as_bytes_per_sec();
         let mut controller = newreno(&flow);
@@ -988,7 +988,7 @@ mod tests {
 
     /// RFC 9438 4.9.2, and RFC 4015 3.2 for the threshold.
     #[test]
-    fn a_spurious_recovery_gives_window_and_threshold_back_unless_the_window_outgrew_it() {
+    fn undo_restores_unless_window_outgrew() {
         let undone = |regrown: u64| {
             let mut flow = Flow::new();
             let mut controller = grown(&mut flow, 100);
@@ -1029,7 +1029,7 @@ mod tests {
 
     /// RFC 9406 4.3: HyStart++ is of the initial slow start. 4.2: a loss ends it, here with RFC 9002's reduction.
     #[test]
-    fn hystart_ends_slow_start_by_rounds_of_high_rtts_and_never_a_later_one() {
+    fn hystart_ends_only_first_slow_start() {
         let mut flow = Flow::new();
         let params = Params { hystartpp: true, ..Params::default() };
         let config = Config { paced: true, ..CONFIG };

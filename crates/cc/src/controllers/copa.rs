@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_moves_by_velocity_over_delta_and_window_towards_the_target_rate() {
+    fn cwnd_moves_by_velocity_over_delta() {
         use Ordering::{Greater, Less};
         // A window of 100 in 100 ms and delta 0.5. The rate 100 / RTT is the target 2 / queueing delay where 100 q = 2 (100 + q),
         // with q in ms: at 2.0408 ms of queue, 980 segments a second. A step is velocity * 2 / 100 of 65,536.
@@ -528,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn the_velocity_doubles_in_the_fourth_round_of_a_direction_and_falls_when_it_turns() {
+    fn velocity_doubles_in_fourth_round() {
         let mut velocity = Velocity::resting(100);
         let windows = [101, 102, 103, 104, 105, 107, 106, 105, 104, 103, 102, 102, 101];
         let seen: Vec<u64> = windows
@@ -541,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_turns_within_a_round_does_so_at_velocity_one() {
+    fn turn_within_round_uses_velocity_one() {
         use Ordering::Greater;
         // 0.02 segments down instead of 16 times that; in the paper the round has to end first.
         assert_eq!(step(16, Greater, 1, 150_000), -1_310);
@@ -558,7 +558,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_start_doubles_until_the_rate_exceeds_the_target() {
+    fn slow_start_doubles_to_target_rate() {
         let (mut flow, mut copa) = copa(&Params::default());
         acked(&mut flow, &mut copa, 10, 100_000);
         assert_eq!((copa.limits().cwnd, copa.snapshot().phase), (20, Phase::SlowStart));
@@ -573,7 +573,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_is_not_filled_does_not_grow_but_shrinks() {
+    fn underused_window_shrinks_but_never_grows() {
         let (mut flow, mut copa) = copa(&Params::default());
         let ack = Ack { cwnd_limited: false, max_packets_out: 5, ..flow.ack(5) };
         deliver(&mut copa, &ack);
@@ -590,7 +590,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_rtt_of_half_a_round_trip_is_the_standing_one() {
+    fn standing_rtt_is_half_round_minimum() {
         let (mut flow, mut copa) = copa(&Params::default());
         steady(&mut flow, &mut copa, 50);
         flow.pass(Duration::from_millis(20));
@@ -604,7 +604,7 @@ mod tests {
     }
 
     #[test]
-    fn the_minimum_rtt_is_forgotten_after_ten_seconds() {
+    fn min_rtt_expires_after_ten_seconds() {
         let (mut flow, mut copa) = copa(&Params::default());
         steady(&mut flow, &mut copa, 50);
         for (after_ms, expected_ms) in [(9_000, 100), (900, 100), (200, 120)] {
@@ -615,7 +615,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_rtt_is_forgotten_after_four_round_trips() {
+    fn max_rtt_expires_after_four_rtts() {
         let (mut flow, mut copa) = copa(&Params::default());
         steady(&mut flow, &mut copa, 50);
         acked(&mut flow, &mut copa, 1, 300_000);
@@ -638,7 +638,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_is_never_nearly_empty_for_five_round_trips_means_competition() {
+    fn never_empty_queue_means_competition() {
         let (mut flow, mut copa) = copa(&Params::default());
         steady(&mut flow, &mut copa, 100);
         for _ in 0..8 {
@@ -662,7 +662,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_served_with_the_acknowledged_segment_is_no_queue() {
+    fn segments_in_service_are_no_queue() {
         // RTTs of 100 ms and these, without a swing whose tenth would count; a segment takes a millisecond.
         let mode = |empty_segments, segments, queued_us: u64| {
             let (mut flow, mut copa) =
@@ -686,7 +686,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_window_is_no_small_queue() {
+    fn small_window_is_not_small_queue() {
         // Two segments in 150 ms are 75 ms each at the flow's own rate, and a third of the RTT would be their queue.
         let (mut flow, mut copa) = copa(&Params::default());
         steady(&mut flow, &mut copa, 2);
@@ -709,7 +709,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_falls_from_where_it_was_carried_does_not_wait_for_an_empty_queue() {
+    fn falling_after_overshoot_is_not_competition() {
         assert_eq!(competes_in_round(true, |_| ()), Some(5));
         let slow_start = |copa: &mut Copa| copa.slow_start = true;
         assert_eq!(competes_in_round(true, slow_start), None);
@@ -722,7 +722,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_turned_up_waits_for_an_empty_queue() {
+    fn rising_window_expects_empty_queue() {
         let (mut flow, mut copa) = copa(&Params::default());
         steady(&mut flow, &mut copa, 100);
         flow.pass(Duration::from_millis(60));
@@ -747,7 +747,7 @@ mod tests {
     }
 
     #[test]
-    fn competing_adds_a_segment_to_the_inverse_of_delta_each_round_and_halves_it_on_loss() {
+    fn inverse_delta_is_aimd_when_competing() {
         let (mut flow, mut copa) = competing();
         for inverse_delta in 3..=9 {
             copa.on_round(CaState::Open);
@@ -777,7 +777,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_mode_ignores_loss_and_a_timeout_starts_again() {
+    fn default_mode_ignores_loss_not_timeout() {
         let (mut flow, mut copa) = copa(&Params::default());
         steady(&mut flow, &mut copa, 100);
         flow.change(&mut copa, CaState::Recovery, true);
@@ -793,7 +793,7 @@ mod tests {
     }
 
     #[test]
-    fn an_undo_restores_delta_unless_marks_prove_congestion() {
+    fn undo_restores_delta_unless_marked() {
         for (echoed, inverse_delta) in [(false, 8), (true, 4)] {
             let (mut flow, mut copa) = competing();
             copa.inverse_delta = 8 * SEGMENT;
@@ -805,7 +805,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_is_never_steered_below_two() {
+    fn window_never_falls_below_two() {
         let (mut flow, mut copa) =
             copa(&Params { delta_milli: 16_000, mode_switching: false, ..Params::default() });
         steady(&mut flow, &mut copa, 3);
@@ -817,7 +817,7 @@ mod tests {
     }
 
     #[test]
-    fn it_paces_two_windows_per_standing_rtt() {
+    fn pacing_is_two_windows_per_rtt() {
         let (mut flow, mut copa) = copa(&Params::default());
         // 10 segments of 1,448 bytes in the handshake's 100 ms.
         assert_eq!(copa.limits().pacing_rate, Rate::from_bytes_per_sec(289_600));
@@ -830,7 +830,7 @@ mod tests {
     }
 
     #[test]
-    fn after_idleness_nothing_is_known_of_the_queue() {
+    fn idleness_resets_queue_knowledge() {
         let (mut flow, mut copa) = copa(&Params::default());
         steady(&mut flow, &mut copa, 100);
         copa.velocity.value = 16;

@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_returns_to_the_old_maximum_in_cbrt_of_its_loss_over_c_and_flattens_there() {
+    fn window_returns_to_maximum_in_k() {
         let mut flow = Flow::new();
         let params = Params { tcp_friendliness: false, ..Params::default() };
         let mut cubic = after_loss(&mut flow, &params);
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cube_root_is_off_by_at_most_one_percent_above_a_thousand_and_by_a_fifth_of_one_on_average() {
+    fn large_cube_roots_within_one_percent() {
         assert_eq!([0, 1, 8, 27, 64, 125, 1_000].map(cubic_root), [0, 1, 2, 3, 4, 5, 10]);
         let (mut sum, mut count) = (0.0, 0.0);
         let mut a = 1_000u64;
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_below_the_last_maximum_aims_lower_still() {
+    fn loss_below_maximum_aims_lower() {
         let mut flow = Flow::new();
         let mut cubic = after_loss(&mut flow, &Params::default());
         assert_eq!(cubic.algorithm().curve().last_max_cwnd, 1_000);
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn the_curve_is_evaluated_once_a_jiffy_at_most() {
+    fn curve_is_evaluated_once_per_jiffy() {
         let mut flow = Flow::new();
         let mut cubic = after_loss(&mut flow, &Params::default());
         flow.pass(Duration::from_millis(1));
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn small_windows_grow_as_reno_would_with_this_beta() {
+    fn small_windows_grow_like_reno() {
         let mut flow = Flow::new();
         let mut cubic = Cubic::new(&Params::default(), &CONFIG, &flow.connection);
         flow.connection.in_flight = 5;
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_time_is_no_time_on_the_curve() {
+    fn idle_time_pauses_curve() {
         let mut flow = Flow::new();
         let mut cubic = after_loss(&mut flow, &Params::default());
         flow.pass(Duration::from_millis(10));
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_forgets_the_curve_and_starts_hystart_again() {
+    fn timeout_resets_curve_and_hystart() {
         let mut flow = Flow::new();
         let mut cubic = after_loss(&mut flow, &Params::default());
         flow.connection.in_flight = 0;

@@ -362,7 +362,7 @@ mod tests {
 
     /// RFC 9438 4.2: after a loss at 1,000 segments, K = cbrt(300 / 0.4) = 9.086 s; concave until then, convex after it.
     #[test]
-    fn the_window_follows_the_curve_back_to_where_the_loss_was_and_beyond() {
+    fn window_follows_curve_beyond_loss_point() {
         let mut flow = Flow::new();
         let mut cubic = after_loss(&mut flow, &steady(), 1_000);
         let windows = seconds(&mut cubic, &mut flow, 16);
@@ -381,7 +381,7 @@ mod tests {
 
     /// RFC 9438 4.3: with a small window Reno's is larger: alpha = 9/17 up to cwnd_prior, and then 1.
     #[test]
-    fn a_small_window_grows_as_reno_s_by_nine_seventeenths_and_beyond_the_old_one_by_one() {
+    fn small_window_grows_with_reno_alpha() {
         let mut flow = Flow::new();
         let mut cubic = after_loss(&mut flow, &steady(), 20);
         let prior = 20 * MSS;
@@ -417,7 +417,7 @@ mod tests {
 
     /// RFC 9438 4.7.
     #[test]
-    fn a_loss_below_the_last_maximum_aims_lower_with_fast_convergence() {
+    fn fast_convergence_lowers_target_after_loss() {
         let w_max = |cwnd, params: &Params| event(cwnd, 1_000_000, params).0.w_max();
         assert_eq!(w_max(800_000, &steady()), 680_000);
         assert_eq!(w_max(1_000_000, &steady()), 1_000_000);
@@ -427,7 +427,7 @@ mod tests {
 
     /// RFC 9438 4.6: beta of the window, or of the flight.
     #[test]
-    fn a_loss_reduces_the_window_or_the_flight_to_seven_tenths() {
+    fn loss_reduces_to_seven_tenths() {
         let reduced = |cwnd, params: &Params| {
             let (increase, window) = event(cwnd, 0, params);
             (window.cwnd, window.ssthresh, increase.cwnd_prior)
@@ -459,7 +459,7 @@ mod tests {
 
     /// RFC 9438 4.6: a tail probe that repaired a loss shows no mark: two segments remain.
     #[test]
-    fn a_loss_that_a_tail_probe_repaired_is_a_loss() {
+    fn tail_probe_repair_is_loss() {
         let mut flow = Flow::new();
         let mut cubic = Cubic9438::new(&steady(), &CONFIG, &flow.connection);
         for _ in 0..8 {
@@ -471,7 +471,7 @@ mod tests {
 
     /// RFC 9438 4.6: flight_size is what is outstanding, lost and SACKed segments included.
     #[test]
-    fn the_flight_is_what_is_not_acknowledged() {
+    fn flight_size_is_unacknowledged_data() {
         let mut flow = Flow::new();
         let mut cubic = Cubic9438::new(&Params { flight_size: true, ..steady() }, &CONFIG, &flow.connection);
         cubic.on_ack(&flow.ack(90));
@@ -504,7 +504,7 @@ mod tests {
 
     /// RFC 9438 4.8: a timeout ends the stage, and its window is that from which Reno's pace is Reno's again (4.3).
     #[test]
-    fn a_timeout_within_a_stage_ends_it() {
+    fn timeout_ends_current_stage() {
         let mut flow = Flow::new();
         let mut cubic = after_loss(&mut flow, &steady(), 1_000);
         seconds(&mut cubic, &mut flow, 2);
@@ -515,7 +515,7 @@ mod tests {
 
     /// RFC 9438 4.8: one segment, a threshold of beta, and then a stage that begins at its plateau.
     #[test]
-    fn after_a_timeout_the_curve_begins_flat_at_the_threshold() {
+    fn after_timeout_curve_starts_at_threshold() {
         let mut flow = Flow::new();
         let mut cubic = after_loss(&mut flow, &steady(), 1_000);
         flow.change(&mut cubic, CaState::Loss, true);
@@ -532,7 +532,7 @@ mod tests {
 
     /// RFC 9438 4.9.2: window, threshold, cwnd_prior, W_max, K, t_epoch and W_est return.
     #[test]
-    fn a_spurious_loss_gives_the_curve_back() {
+    fn undo_restores_curve() {
         let mut flow = Flow::new();
         let mut cubic = after_loss(&mut flow, &steady(), 1_000);
         seconds(&mut cubic, &mut flow, 3);
@@ -546,7 +546,7 @@ mod tests {
 
     /// RFC 9438 4.2 and 5.8: unused time, and idleness, is no time on the curve.
     #[test]
-    fn the_curve_stands_still_while_the_application_sends_less() {
+    fn app_limited_time_pauses_curve() {
         let run = |pause: fn(&mut Cubic9438, &mut Flow)| {
             let mut flow = Flow::new();
             let mut cubic = after_loss(&mut flow, &steady(), 1_000);
@@ -573,7 +573,7 @@ mod tests {
 
     /// RFC 9438 4.2: target is between cwnd and 1.5 cwnd.
     #[test]
-    fn the_window_grows_by_half_in_a_round_at_most_and_never_falls_to_the_curve() {
+    fn round_growth_clamped_to_half_window() {
         let grown = |w_max: u64, now_us: u64| {
             let mut increase = CubicIncrease { w_max, is_flat: false, ..CubicIncrease::new(&steady()) };
             let mut window = ByteWindow { cwnd: 100_000, ssthresh: 100_000, mss: 1_000 };
@@ -622,7 +622,7 @@ mod tests {
 
     /// RFC 9438 4.10: after HyStart++, K is 0 and W_max the window.
     #[test]
-    fn hystart_leaves_slow_start_to_a_curve_that_begins_flat() {
+    fn hystart_exit_starts_flat_curve() {
         let mut flow = Flow::new();
         let mut cubic = Cubic9438::new(&Params::default(), &CONFIG, &flow.connection);
         for round in 0..8u64 {
@@ -642,7 +642,7 @@ mod tests {
 
     /// ACKs of any size grow the window by the same, to a few bytes.
     #[test]
-    fn packets_and_acks_of_any_size_make_no_difference() {
+    fn packet_and_ack_sizes_are_irrelevant() {
         let grown = |sizes: &[u64]| {
             let params = steady();
             let mut increase =
@@ -667,7 +667,7 @@ mod tests {
 
     /// The cube root is exact: rounded down, so that it is less than one below the real one.
     #[test]
-    fn the_cube_root_is_the_largest_number_whose_cube_fits() {
+    fn cube_root_is_exact_floor() {
         for root in (0..2_000).chain((2_000..MOST_TICKS).step_by(997)).chain([MOST_TICKS - 1, MOST_TICKS]) {
             let cube = root * root * root;
             assert_eq!(cube_root(cube), root);
@@ -681,7 +681,7 @@ mod tests {
 
     /// K is within a tick of the exact one, and the curve within a byte and what its rounding of a cube is worth.
     #[test]
-    fn plateau_and_curve_are_those_of_the_formula() {
+    fn plateau_and_curve_match_formula() {
         for (mss, c) in [(1_200, 400), (1_448, 400), (8_948, 400), (1_448, 1), (65_535, 1_000)] {
             let steepness = c * mss;
             let per_second_cubed = steepness as f64 / 1_000.0;
@@ -711,7 +711,7 @@ mod tests {
 
     /// A clock that began long ago makes no difference.
     #[test]
-    fn the_hour_of_the_day_does_not_matter() {
+    fn clock_origin_does_not_matter() {
         let run = |start: Time| {
             let mut flow = Flow::new();
             flow.connection.now = start;

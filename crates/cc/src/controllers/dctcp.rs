@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn alpha_follows_the_marked_share_as_computed_by_hand() {
+    fn alpha_follows_hand_computed_shares() {
         // 1024 - 1024/16; 960 - 60 + 64; 964 - 60 + 5*64/10; 936 - 58 + 64/7; 887 - 55; 832 - 52 + 64; 844 - 52 + 3*64/1, which
         // an echo without new data can bring about.
         let rounds = [(0, 10), (10, 10), (5, 10), (1, 7), (0, 100), (100, 100), (3, 1)];
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn the_gain_is_a_power_of_two_from_one_to_a_thousandth() {
+    fn gain_is_power_of_two() {
         for (shift_g, expected) in
             [(0, [0, 512, 1024, 341]), (1, [512, 512, 768, 554]), (10, [1023, 0, 1, 0])]
         {
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_of_alpha_below_a_sixteenth_is_forgotten_at_once() {
+    fn alpha_below_sixteenth_decays_to_zero() {
         let (mut flow, mut dctcp) = (Flow::new(), dctcp(&Params { alpha_on_init: 18, ..Params::default() }));
         let alphas = [0; 5].map(|marked| {
             round(&mut flow, &mut dctcp, marked, 5);
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_ends_when_what_was_sent_at_its_begin_is_acknowledged() {
+    fn round_ends_when_window_is_acked() {
         let (mut flow, mut dctcp) = (Flow::new(), dctcp(&Params { alpha_on_init: 0, ..Params::default() }));
         // The first ACK ends the round of the handshake; ten segments are out.
         report(&flow, &mut dctcp, 0, 10);
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_takes_half_of_alpha_and_a_loss_half_of_the_window() {
+    fn mark_cuts_half_alpha_loss_half() {
         for (alpha, expected) in [(0, 100), (1, 100), (21, 99), (512, 75), (1024, 50)] {
             let mut flow = Flow::new();
             let mut dctcp = settled(&mut flow, 100, alpha);
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_timeout_in_a_row_takes_nothing_more() {
+    fn second_timeout_reduces_nothing_more() {
         let mut flow = Flow::new();
         let mut dctcp = settled(&mut flow, 100, 512);
         enter(&mut flow, &mut dctcp, CaState::Loss, true, false);
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spurious_loss_is_undone_unless_marks_prove_congestion() {
+    fn undo_restores_unless_marks_prove_congestion() {
         for (echoed, cwnd) in [(false, 100), (true, 50)] {
             let mut flow = Flow::new();
             let mut dctcp = settled(&mut flow, 100, 512);
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_is_never_below_two_segments() {
+    fn window_never_falls_below_two() {
         for cwnd in 1..8 {
             let mut flow = Flow::new();
             let mut dctcp = settled(&mut flow, cwnd, 1024);
@@ -308,7 +308,7 @@ mod tests {
 
         /// Alpha is the average of `(1 - g) alpha + g F` to a rounding; all marked raises it, none lowers it, and it stays a share.
         #[test]
-        fn alpha_is_the_weighted_average_of_the_marked_shares(
+        fn alpha_is_weighted_average_of_marks(
             shift_g in 0u32..=10,
             start in 0u32..=1024,
             rounds in prop::collection::vec((0u32..=1000, 1u32..=1000), 1..40),

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_alone_leaves_the_window_open_and_neither_is_ten() {
+    fn rate_alone_opens_window_default_ten() {
         let limits = |cwnd, rate_kbps| {
             let connection = Flow::new().connection;
             Fixed::new(&Params { cwnd, rate_kbps }, &Config { cwnd_clamp: 777, ..CONFIG }, &connection)

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_train_of_acks_ends_slow_start_after_half_the_rtt_or_all_of_it_if_paced() {
+    fn ack_train_ends_slow_start() {
         let steady = |_| Duration::from_millis(100);
         // The cushion is 1 ms, so the thresholds are 50.5 and 101 ms.
         assert_eq!(ends_after(&CONFIG, 1, steady), Some(51));
@@ -206,12 +206,12 @@ mod tests {
     }
 
     #[test]
-    fn acks_more_than_two_milliseconds_apart_are_no_train() {
+    fn acks_over_2ms_are_no_train() {
         assert_eq!(ends_after(&CONFIG, 3, |_| Duration::from_millis(100)), None);
     }
 
     #[test]
-    fn a_round_whose_least_rtt_rose_by_an_eighth_ends_slow_start_at_its_ninth_sample() {
+    fn eighth_rtt_rise_ends_slow_start() {
         let risen = |by_us: u64| move |_| Duration::from_micros(100_000 + by_us);
         // The samples at the beginning of the round were of 100 ms, so the rise shows in the next round only.
         assert_eq!(ends_after(&CONFIG, 3, risen(12_501)), None);

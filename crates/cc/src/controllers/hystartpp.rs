@@ -150,7 +150,7 @@ mod tests {
 
     /// RFC 9406 4.2: RttThresh is an eighth of the last round's minimum, at least 4 ms and at most 16 ms.
     #[test]
-    fn a_rise_by_an_eighth_between_4_and_16_ms_begins_conservative_slow_start() {
+    fn rtt_rise_starts_conservative_slow_start() {
         for (last_us, rise_us) in
             [(10_000, 4_000), (32_000, 4_000), (64_000, 8_000), (128_000, 16_000), (800_000, 16_000)]
         {
@@ -164,7 +164,7 @@ mod tests {
 
     /// RFC 9406 4.3: N_RTT_SAMPLE is 8.
     #[test]
-    fn a_round_counts_with_its_eighth_sample_and_by_its_least_rtt() {
+    fn eighth_sample_decides_by_minimum_rtt() {
         let mut rounds = Rounds::with_last_round(50_000);
         assert!(!rounds.acks(7, 80_000).hystart.is_conservative());
         assert!(rounds.acks(1, 80_000).hystart.is_conservative());
@@ -175,14 +175,14 @@ mod tests {
 
     /// RFC 9406 4.2: `lastRoundMinRTT` is not valid in the first round.
     #[test]
-    fn the_first_round_has_nothing_to_compare_with() {
+    fn first_round_has_no_baseline() {
         let mut rounds = Rounds::new(true);
         assert!(!rounds.acks(5, 10_000).acks(5, 500_000).hystart.is_conservative());
     }
 
     /// RFC 9406 4.2: ACKs without an RTT end rounds and are no samples.
     #[test]
-    fn an_ack_without_an_rtt_is_no_sample() {
+    fn ack_without_rtt_is_no_sample() {
         let mut rounds = Rounds::with_last_round(50_000);
         for _ in 0..8 {
             rounds.una += 1;
@@ -193,7 +193,7 @@ mod tests {
 
     /// RFC 9406 4.2 and 4.3: min(N, L * SMSS), a quarter of it in CSS; L is 8 unless the host paces.
     #[test]
-    fn growth_is_what_was_acknowledged_or_a_quarter_of_it_and_limited_without_pacing() {
+    fn growth_is_limited_without_pacing() {
         let mut table = Vec::new();
         for paced in [true, false] {
             let mut rounds = Rounds::new(paced);
@@ -219,7 +219,7 @@ mod tests {
 
     /// RFC 9406 4.2: CSS lasts at most CSS_ROUNDS rounds, the partial one in which it began included.
     #[test]
-    fn five_rounds_of_high_rtts_end_slow_start() {
+    fn five_css_rounds_end_slow_start() {
         let mut rounds = Rounds::with_last_round(50_000);
         rounds.acks(10, 80_000);
         for round in 1..=5 {
@@ -231,7 +231,7 @@ mod tests {
 
     /// RFC 9406 4.2: a minimum below the baseline shows that slow start was left too early.
     #[test]
-    fn slow_start_resumes_when_the_rtt_falls_and_counts_anew() {
+    fn slow_start_resumes_when_rtt_falls() {
         let mut rounds = Rounds::with_last_round(50_000);
         rounds.acks(10, 80_000).acks(10, 80_000);
         assert!(rounds.hystart.is_conservative(), "an RTT as at the baseline is not below it");

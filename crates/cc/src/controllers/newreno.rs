@@ -107,7 +107,7 @@ mod tests {
 
     /// RFC 9002 7.3.1 to 7.3.3 in a table: the window at the end of each round, in segments, with losses in rounds 5 and 10.
     #[test]
-    fn the_window_doubles_halves_and_then_grows_by_a_packet_a_round() {
+    fn window_doubles_halves_then_grows_linearly() {
         let mut flow = Flow::new();
         let mut newreno = NewReno::new(&Params::default(), &CONFIG, &flow.connection);
         let windows: Vec<u32> = (1..=14)
@@ -128,7 +128,7 @@ mod tests {
 
     /// RFC 9002 7.3.3: at most one packet for each window acknowledged, however ACKs and packets are cut.
     #[test]
-    fn a_window_of_bytes_is_worth_one_packet_in_acks_of_any_size() {
+    fn acked_window_adds_one_packet() {
         let grown = |sizes: &[u64]| {
             let increase = NewRenoIncrease { acked: 0, loss_reduction: 500, hystart: false };
             let (mut increase, mut window) =
@@ -155,7 +155,7 @@ mod tests {
 
     /// RFC 9002 7.2: 2 * max_datagram_size is the least.
     #[test]
-    fn losses_reduce_to_two_packets_at_least_and_the_threshold_below_that() {
+    fn losses_reduce_to_two_packet_minimum() {
         let mut flow = Flow::new();
         let mut newreno = NewReno::new(&Params::default(), &CONFIG, &flow.connection);
         let windows = [5, 2, 2, 2].map(|_| {

@@ -543,7 +543,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_start_doubles_each_round_and_avoidance_adds_one() {
+    fn slow_start_doubles_avoidance_adds_one() {
         let mut flow = Flow::new();
         let mut reno = reno(&flow);
         reno.window.ssthresh = 40;
@@ -558,7 +558,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stretched_ack_across_the_threshold_spends_the_rest_in_avoidance() {
+    fn ack_across_threshold_continues_in_avoidance() {
         let mut flow = Flow::new();
         let mut reno = reno(&flow);
         reno.window.ssthresh = 12;
@@ -568,7 +568,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unfilled_window_does_not_grow_but_slow_start_needs_only_half() {
+    fn only_slow_start_grows_unfilled_window() {
         let mut flow = Flow::new();
         let mut reno = reno(&flow);
         reno.on_ack(&Ack { cwnd_limited: false, max_packets_out: 5, ..flow.ack(5) });
@@ -583,7 +583,7 @@ mod tests {
     }
 
     #[test]
-    fn proportional_rate_reduction_halves_the_window_over_one_round() {
+    fn prr_halves_window_over_one_round() {
         let mut flow = Flow::new();
         let mut reno = grown(&mut flow, 20);
         // One of twenty is lost, and found when three more are delivered: sixteen are in flight.
@@ -607,7 +607,7 @@ mod tests {
     }
 
     #[test]
-    fn below_the_threshold_recovery_slow_starts_only_on_progress_without_loss() {
+    fn prr_slow_starts_only_without_loss() {
         let window = |una_advanced, newly_lost| {
             let mut flow = Flow::new();
             let mut reno = grown(&mut flow, 100);
@@ -620,7 +620,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_retransmission_leaves_even_if_the_flight_is_at_the_threshold() {
+    fn first_retransmission_leaves_at_threshold() {
         let mut flow = Flow::new();
         let mut reno = grown(&mut flow, 20);
         flow.connection.in_flight = 10;
@@ -634,7 +634,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timer_that_begins_recovery_makes_room_for_the_retransmission() {
+    fn timer_recovery_allows_retransmission() {
         let mut flow = Flow::new();
         let mut reno = grown(&mut flow, 20);
         flow.connection.in_flight = 15;
@@ -652,7 +652,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timer_that_begins_recovery_in_cwr_makes_that_room_too() {
+    fn timer_recovery_in_cwr_allows_retransmission() {
         let mut flow = Flow::new();
         let mut reno = grown(&mut flow, 20);
         flow.connection.in_flight = 19;
@@ -695,7 +695,7 @@ mod tests {
     }
 
     #[test]
-    fn an_rtt_ends_slow_start_before_the_same_ack_begins_a_recovery() {
+    fn rtt_ends_slow_start_before_recovery() {
         let mut flow = Flow { max_packets_out: 0, ..Flow::new() };
         let (mut cubic, ack) = at_the_end_of_slow_start(&mut flow);
         cubic.on_rtt(&ack.rtt_sample().unwrap());
@@ -705,7 +705,7 @@ mod tests {
     }
 
     #[test]
-    fn an_undo_stays_in_slow_start_whatever_the_rtt_of_its_ack() {
+    fn undo_stays_in_slow_start() {
         let mut flow = Flow { max_packets_out: 0, ..Flow::new() };
         let (mut cubic, ack) = at_the_end_of_slow_start(&mut flow);
         flow.change(&mut cubic, CaState::Recovery, true);
@@ -720,7 +720,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ack_with_marks_that_begins_a_recovery_forbids_its_undo() {
+    fn marked_recovery_ack_forbids_undo() {
         let mut flow = Flow::new();
         let mut reno = grown(&mut flow, 20);
         let connection = flow.connection;
@@ -737,7 +737,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_loss_in_the_same_recovery_or_after_a_mark_does_not_reduce_again() {
+    fn second_loss_does_not_reduce_again() {
         let mut flow = Flow::new();
         let mut reno = grown(&mut flow, 100);
         flow.connection.in_flight = 90;
@@ -751,7 +751,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spurious_recovery_gives_window_and_threshold_back() {
+    fn undo_restores_window_and_threshold() {
         let mut flow = Flow::new();
         let mut reno = grown(&mut flow, 100);
         flow.connection.in_flight = 90;
@@ -763,7 +763,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_leaves_one_above_the_flight_and_a_second_one_does_not_halve_again() {
+    fn second_timeout_does_not_halve_again() {
         let mut flow = Flow::new();
         let mut reno = grown(&mut flow, 100);
         flow.connection.in_flight = 0;
@@ -776,7 +776,7 @@ mod tests {
     }
 
     #[test]
-    fn idleness_halves_the_window_each_timeout_down_to_the_initial_one() {
+    fn idle_timeouts_halve_window_to_initial() {
         let window_after = |idle_ms| {
             let mut flow = Flow::new();
             let mut reno = grown(&mut flow, 100);
@@ -793,7 +793,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_left_unfilled_meets_its_use_halfway_and_remembers_three_quarters() {
+    fn unfilled_window_falls_halfway_to_use() {
         let mut flow = Flow::new();
         let mut reno = grown(&mut flow, 100);
         reno.window.ssthresh = 20;
@@ -803,7 +803,7 @@ mod tests {
 
     /// Linux: `tcp_init_metrics` first, then the `init` of the algorithm.
     #[test]
-    fn a_connection_begins_with_the_threshold_of_earlier_ones_unless_its_parameters_set_one() {
+    fn cached_threshold_applies_unless_explicit() {
         let flow = Flow::new();
         let begins = |own: Option<u32>, ssthresh, cwnd_clamp| {
             let config = Config { ssthresh, cwnd_clamp, ..CONFIG };
@@ -821,7 +821,7 @@ mod tests {
     }
 
     #[test]
-    fn pacing_is_twice_the_window_in_slow_start_and_a_fifth_more_otherwise() {
+    fn pacing_is_200_or_120_percent() {
         let mut flow = Flow { max_packets_out: 0, ..Flow::new() };
         let config = Config { paced: true, ..CONFIG };
         let mut reno = Reno::new(&Params::default(), &config, &flow.connection);

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_follows_what_waits_in_the_queue_once_a_round() {
+    fn window_follows_queue_once_per_round() {
         // 20 segments: 10 ms of 100 are two segments, 20 are four, and rounded down.
         for (rtt_us, cwnd) in [
             (99_999, 21),  // 0 < alpha
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn the_round_s_least_rtt_counts_and_the_next_round_forgets_it() {
+    fn minimum_rtt_counts_for_one_round() {
         let mut flow = Flow::new();
         let mut vegas = steady(&mut flow);
         assert_eq!(round(&mut flow, &mut vegas, [200_000, 99_999, 200_000, 200_000]), 21);
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_growing_window_lifts_the_threshold_to_three_quarters_and_a_shrinking_one_lowers_it() {
+    fn growth_raises_threshold_shrinking_lowers_it() {
         let mut flow = Flow::new();
         let mut vegas = steady(&mut flow);
         vegas.set_ssthresh_for_test(5);
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_start_grows_with_every_ack_until_more_than_gamma_waits() {
+    fn slow_start_ends_above_gamma_queue() {
         let window_and_threshold = |rtt_us| {
             let mut flow = Flow::new();
             let mut vegas = steady(&mut flow);
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn fewer_than_three_rtts_a_round_leave_it_to_reno() {
+    fn fewer_than_three_rtts_use_reno() {
         let mut flow = Flow::new();
         let mut vegas = steady(&mut flow);
         // Two ACKs of ten segments a round, and a queue that would have shrunk the window. Those that end a round count
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn recovery_is_reno_s_and_after_it_a_fresh_round_begins() {
+    fn recovery_is_reno_then_fresh_round() {
         let mut flow = Flow::new();
         let mut vegas = steady(&mut flow);
         flow.connection.in_flight = 18;

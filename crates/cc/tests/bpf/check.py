@@ -50,42 +50,42 @@ def complaints(code: str) -> dict[str, set[str]]:
         return {"": {"there is no function"}}
     found: dict[str, set[str]] = {}
     for name, lines in defined.items():
-        said = {said for line in lines for said in of_line(line, set(defined))}
+        message = {message for line in lines for message in of_line(line, set(defined))}
         if has_loop(lines):
-            said.add("a loop")
+            message.add("a loop")
         if (stack := sum(bytes_of(line) for line in lines)) > STACK_BYTES:
-            said.add(f"{stack} bytes of stack")
-        if said:
-            found[name] = said
+            message.add(f"{stack} bytes of stack")
+        if message:
+            found[name] = message
     return found
 
 
 def of_line(line: str, defined: set[str]) -> set[str]:
     """What BPF does not have in a line."""
-    said = set()
+    message = set()
     code = re.sub(r"![\w.]+|#\d+|\"[^\"]*\"", "", line)
     if match := FLOAT.search(code):
-        said.add(f"floating point ({match[1]})")
+        message.add(f"floating point ({match[1]})")
     if any(int(bits) > 64 for bits in INTEGER.findall(code)):
-        said.add("an integer of more than 64 bits")
+        message.add("an integer of more than 64 bits")
     if re.search(r"= (exact )?(sdiv|srem)\b", code):
-        said.add("a signed division")
+        message.add("a signed division")
     if re.search(r"\b(call|invoke)\b", code):
         called = re.search(r"@\"?([\w.$]+)\"?\(", line)
         if called is None:
-            said.add("a call by address")
+            message.add("a call by address")
         elif "panic" in called[1]:
-            said.add("a panic")
+            message.add("a panic")
         elif called[1].startswith("llvm."):
             if "mul" in called[1]:
-                said.add(f"a product that needs 128 bits ({called[1]})")
+                message.add(f"a product that needs 128 bits ({called[1]})")
             elif not HARMLESS.match(called[1]):
-                said.add(f"{called[1]}, which is not known to be harmless")
+                message.add(f"{called[1]}, which is not known to be harmless")
             elif called[1].startswith("llvm.mem") and not re.search(r", i64 \d+, i1 \w+\)", code):
-                said.add("a copy of a length that is not constant")
+                message.add("a copy of a length that is not constant")
         elif called[1] not in defined:
-            said.add(f"a call to {called[1]}")
-    return said
+            message.add(f"a call to {called[1]}")
+    return message
 
 
 def bytes_of(line: str) -> int:
@@ -138,8 +138,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         code = compiled(arguments.mistakes, (arguments.target_dir or Path(folder)).absolute())
     found = complaints(code)
-    for name, said in sorted(found.items()):
-        print(f"{name}: {', '.join(sorted(said))}")
+    for name, message in sorted(found.items()):
+        print(f"{name}: {', '.join(sorted(message))}")
     names = functions(code)
     if arguments.mistakes:
         missed = {name for name in names if name.startswith("mistake_")} - set(found)

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use fullpipe_record::{Delay, FlowSeries, Payload, RttSource, Seen, SeenSample};
 use fullpipe_units::{Duration, Time};
 
-use super::packet::{Glimpse, Kind, Packet, Segment, Stage, Way};
+use super::packet::{Kind, Packet, PacketHeader, Segment, Stage, Way};
 use super::quic::{self, Spin};
 use super::tcp::{Sent, Stream};
 use super::{Metered, Uncounted};
@@ -96,10 +96,10 @@ struct Sampled {
 
 impl FlowMeter {
     /// Takes note of one of its packets.
-    pub(super) fn see(&mut self, glimpse: &Glimpse, packet: &Packet<'_>) {
-        let Glimpse { at, way, stage, .. } = *glimpse;
+    pub(super) fn see(&mut self, packet_header: &PacketHeader, packet: &Packet<'_>) {
+        let PacketHeader { at, way, stage, .. } = *packet_header;
         self.began.get_or_insert(at);
-        self.ways[way as usize].see(stage, glimpse.delay);
+        self.ways[way as usize].see(stage, packet_header.delay);
         let enters = (way, stage) == (Way::Forward, Stage::Entered);
         if enters && matches!(packet.kind, Kind::Fragment { .. }) {
             self.fragment_bytes += packet.payload();
@@ -115,7 +115,7 @@ impl FlowMeter {
                     self.beyond_bytes += if enters { packet.payload() } else { 0 };
                     return;
                 };
-                let rtt = see_segment(streams, &mut self.kinds[TCP], &segment, glimpse);
+                let rtt = see_segment(streams, &mut self.kinds[TCP], &segment, packet_header);
                 rtt.into_iter().for_each(|rtt| self.rtts[TCP].take(rtt));
             }
             Kind::Udp { payload, start } => {
@@ -127,7 +127,7 @@ impl FlowMeter {
                     return;
                 };
                 let amounts = &mut self.kinds[if *is_quic { QUIC } else { OTHER_UDP }];
-                amounts.see_datagram(payload, glimpse);
+                amounts.see_datagram(payload, packet_header);
                 if *is_quic && enters {
                     let round = spin.on_sent(start, at);
                     let floor = self.ways.iter().map(|passed| passed.least.unwrap_or(Duration::ZERO));
@@ -247,9 +247,9 @@ fn see_segment(
     [forward, back]: &mut [Stream; 2],
     amounts: &mut Amounts,
     segment: &Segment,
-    glimpse: &Glimpse,
+    packet_header: &PacketHeader,
 ) -> Option<Duration> {
-    let Glimpse { at, way, stage, .. } = *glimpse;
+    let PacketHeader { at, way, stage, .. } = *packet_header;
     if segment.flags & flag::RST != 0 {
         forward.on_reset();
         back.on_reset();
@@ -281,16 +281,16 @@ fn see_segment(
 
 impl Amounts {
     /// A datagram at one place.
-    fn see_datagram(&mut self, payload: u32, glimpse: &Glimpse) {
+    fn see_datagram(&mut self, payload: u32, packet_header: &PacketHeader) {
         let bytes = u64::from(payload);
-        match (glimpse.way, glimpse.stage) {
+        match (packet_header.way, packet_header.stage) {
             (Way::Forward, Stage::Entered) => {
                 self.segments += 1;
                 self.sent_bytes += bytes;
             }
             (Way::Forward, Stage::Left) => {
                 self.delivered_bytes += bytes;
-                self.last = glimpse.at;
+                self.last = packet_header.at;
             }
             (Way::Forward, Stage::Remained) => self.remained_bytes += bytes,
             (Way::Back, Stage::Left) => self.returned_bytes += bytes,

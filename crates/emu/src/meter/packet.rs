@@ -34,7 +34,7 @@ pub(crate) enum Stage {
 
 /// A packet at one place.
 #[derive(Clone, Debug)]
-pub(crate) struct Glimpse {
+pub(crate) struct PacketHeader {
     /// When, by the path's time.
     pub(crate) at: Time,
     /// How long ago it entered the path.
@@ -92,14 +92,14 @@ impl Segment {
     const ACK: u8 = 0x10;
 }
 
-impl Glimpse {
-    pub(crate) fn of(way: Way, stage: Stage, at: Time, delay: Duration, unit: &Unit) -> Glimpse {
+impl PacketHeader {
+    pub(crate) fn of(way: Way, stage: Stage, at: Time, delay: Duration, unit: &Unit) -> PacketHeader {
         let start = unit.start_of_frame();
         let length = start.len().min(MAX_HEADER_BYTES);
         let mut head = [0; MAX_HEADER_BYTES];
         head[..length].copy_from_slice(&start[..length]);
         let segment = (!unit.is_opaque()).then(|| (unit.sequence(), unit.flags()));
-        Glimpse { at, delay, way, stage, bytes: unit.ip_bytes(), segment, length: length as u8, head }
+        PacketHeader { at, delay, way, stage, bytes: unit.ip_bytes(), segment, length: length as u8, head }
     }
 
     /// What its headers say.
@@ -133,9 +133,9 @@ fn parse(head: &[u8], bytes: u32, split: bool) -> Option<Packet<'_>> {
     if first >> 4 != 4 || ip_header < 20 || head.len() < ip_header {
         return None;
     }
-    let said = u32::from(be16(head, 2)?);
+    let message = u32::from(be16(head, 2)?);
     // What comes behind the packet is padding; a packet that says it is longer lies.
-    let length = if split { bytes } else { said };
+    let length = if split { bytes } else { message };
     let body = length.checked_sub(ip_header as u32).filter(|_| length <= bytes)?;
     // More fragments follow, or this is not the first.
     if be16(head, 6)? & 0x3fff != 0 {
@@ -242,12 +242,18 @@ pub(crate) mod testing {
     }
 
     /// A packet at a place.
-    pub(crate) fn glimpse(ip: &[u8], way: Way, stage: Stage, at: Time, delay: Duration) -> Glimpse {
+    pub(crate) fn packet_header(
+        ip: &[u8],
+        way: Way,
+        stage: Stage,
+        at: Time,
+        delay: Duration,
+    ) -> PacketHeader {
         let length = ip.len().min(MAX_HEADER_BYTES);
         let mut head = [0; MAX_HEADER_BYTES];
         head[..length].copy_from_slice(&ip[..length]);
         let bytes = ip.len() as u32;
-        Glimpse { at, delay, way, stage, bytes, segment: None, length: length as u8, head }
+        PacketHeader { at, delay, way, stage, bytes, segment: None, length: length as u8, head }
     }
 }
 
@@ -261,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_is_read_with_its_options() {
+    fn segment_is_read_with_options() {
         let segment = Segment {
             sequence: 7,
             flags: Segment::ACK,
@@ -274,14 +280,14 @@ mod tests {
     }
 
     #[test]
-    fn a_datagram_is_read_with_its_first_bytes() {
+    fn datagram_is_read_with_first_bytes() {
         let packet = udp(&[7; 300]);
         let Kind::Udp { payload, start } = read(&packet).unwrap().kind else { panic!("it is UDP") };
         assert_eq!((payload, start.len(), start[0]), (300, MAX_HEADER_BYTES - 28, 7));
     }
 
     #[test]
-    fn what_lies_about_its_length_has_no_payload() {
+    fn inconsistent_length_yields_nothing() {
         for (at, value) in [(2, 0xff), (3, 3), (24, 0xff)] {
             let mut packet = udp(&[0; 20]);
             packet[at] = value;
@@ -301,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn fragments_have_a_length_and_other_protocols_nothing() {
+    fn fragments_have_lengths_other_protocols_nothing() {
         let mut packet = udp(&[0; 20]);
         let fragment = Some(Packet { ports: None, kind: Kind::Fragment { body: 28 } });
         packet[6] = 0x20;
@@ -313,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn every_truncation_and_every_byte_is_harmless() {
+    fn truncated_or_mutated_packets_are_harmless() {
         let whole = [
             tcp(Segment { sacked: Some((1, 2)), ack: Some(3), payload: 40, ..Segment::default() }),
             udp(&[0xc0; 90]),

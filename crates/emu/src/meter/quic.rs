@@ -62,27 +62,27 @@ mod tests {
     }
 
     #[test]
-    fn a_change_tells_the_time_since_the_last_one() {
+    fn spin_change_gives_elapsed_time() {
         let mut spin = Spin::default();
-        let told = |spin: &mut Spin, byte: u8, at| spin.on_sent(&[byte], ms(at)).map(Duration::as_millis);
+        let reported = |spin: &mut Spin, byte: u8, at| spin.on_sent(&[byte], ms(at)).map(Duration::as_millis);
         // Long headers have no such bit.
-        assert_eq!(told(&mut spin, 0xe0, 0), None);
-        assert_eq!(told(&mut spin, 0x40, 1), None);
-        assert_eq!(told(&mut spin, 0x60, 5), None, "nobody knows when it became 0");
-        assert_eq!(told(&mut spin, 0x60, 9), None);
-        assert_eq!(told(&mut spin, 0x40, 25), Some(20));
-        assert_eq!(told(&mut spin, 0x60, 46), Some(21));
+        assert_eq!(reported(&mut spin, 0xe0, 0), None);
+        assert_eq!(reported(&mut spin, 0x40, 1), None);
+        assert_eq!(reported(&mut spin, 0x60, 5), None, "nobody knows when it became 0");
+        assert_eq!(reported(&mut spin, 0x60, 9), None);
+        assert_eq!(reported(&mut spin, 0x40, 25), Some(20));
+        assert_eq!(reported(&mut spin, 0x60, 46), Some(21));
         assert_eq!(spin.on_sent(&[], ms(50)), None);
     }
 
     #[test]
-    fn a_bit_that_is_random_or_constant_does_not_spin() {
+    fn random_or_constant_bit_never_spins() {
         assert!(spins(100, 3) && spins(1, 0));
         assert!(!spins(0, 0) && !spins(50, 50) && !spins(0, 3));
     }
 
     #[test]
-    fn a_connection_begins_with_a_long_header() {
+    fn connection_starts_with_long_header() {
         let initial = [0xc3, 0, 0, 0, 1, 8, 0];
         assert!(begins(1200, &initial));
         assert!(!begins(1199, &initial));

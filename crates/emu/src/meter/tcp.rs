@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_delivered_once_and_numbers_wrap() {
+    fn bytes_deliver_once_across_wrap() {
         let (mut stream, base) = stream();
         let at = |offset: u32| base.wrapping_add(offset);
         assert_eq!(stream.on_acknowledged(base), 0, "the SYN is no byte");
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_trip_is_that_of_the_newest_segment_that_an_ack_covers() {
+    fn rtt_is_of_newest_covered_segment() {
         let (mut stream, base) = stream();
         let at = |offset: u32| base.wrapping_add(offset);
         stream.on_sent(&data(at(0), 500), ms(1));
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_twice_tells_no_round_trip() {
+    fn retransmission_gives_no_rtt() {
         let (mut stream, base) = stream();
         let at = |offset: u32| base.wrapping_add(offset);
         for number in 0..4 {
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_tells_the_round_trip_of_what_it_is_the_first_to_cover() {
+    fn sack_gives_rtt_of_newly_covered() {
         let (mut stream, base) = stream();
         let at = |offset: u32| base.wrapping_add(offset);
         for number in 0..5 {
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_that_is_partly_new_counts_as_sent_again() {
+    fn partly_new_segment_is_retransmission() {
         let (mut stream, base) = stream();
         let at = |offset: u32| base.wrapping_add(offset);
         stream.on_sent(&data(at(0), 500), ms(1));
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn another_connection_of_the_same_ports_begins_anew() {
+    fn new_connection_on_same_ports_restarts() {
         let (mut stream, base) = stream();
         stream.on_sent(&data(base, 500), ms(1));
         assert_eq!(stream.on_acknowledged(base.wrapping_add(500)), 500);
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn only_bytes_that_were_seen_are_delivered() {
+    fn only_observed_bytes_are_delivered() {
         let (mut stream, base) = stream();
         let at = |offset: u32| base.wrapping_add(offset);
         stream.on_sent(&data(base, 1), ms(1));
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_acknowledged_is_on_its_way_unless_the_connection_is_reset() {
+    fn unacknowledged_is_in_flight_unless_reset() {
         let (mut stream, base) = stream();
         assert_eq!(stream.on_its_way(), 0);
         stream.on_sent(&data(base, 500), ms(1));
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_fill_a_gap_are_seen_once() {
+    fn gap_filling_bytes_count_once() {
         let (mut stream, base) = stream();
         let at = |offset: u32| base.wrapping_add(offset);
         // The second of four comes last, and its middle first.
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_delivered_is_at_most_what_was_sent() {
+    fn delivered_never_exceeds_sent() {
         for seed in 0..200 {
             let mut numbers = generated(seed);
             let mut draw = || numbers.next().unwrap();
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_in_order_is_delivered_whole() {
+    fn in_order_data_is_delivered_completely() {
         // Sent again or not, acknowledged at once or not, with numbers that wrap.
         for seed in 0..200 {
             let mut numbers = generated(seed);
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_numbers_are_harmless_and_memory_is_bounded() {
+    fn hostile_numbers_use_bounded_memory() {
         let mut stream = Stream::default();
         let mut number = 1_u32;
         for step in 0..300_000_u32 {

@@ -1,7 +1,7 @@
 use fullpipe_record::{Payload, RttSource};
 
 use super::packet::Segment;
-use super::packet::testing::{glimpse, tcp, udp};
+use super::packet::testing::{packet_header, tcp, udp};
 use super::*;
 use crate::frame::flag;
 use crate::frame::testing::Sample;
@@ -26,7 +26,7 @@ impl Played {
 
     fn see(&mut self, ip: &[u8], way: Way, stage: Stage, at: Time) {
         let delay = if stage == Stage::Left { self.trip } else { Duration::ZERO };
-        self.flows.see(&glimpse(ip, way, stage, at, delay));
+        self.flows.see(&packet_header(ip, way, stage, at, delay));
     }
 
     /// A packet enters at `at` and leaves 10 ms later.
@@ -52,7 +52,7 @@ fn back(mut ip: Vec<u8>) -> Vec<u8> {
 }
 
 #[test]
-fn a_transfer_by_tcp_is_measured_from_its_numbers() {
+fn tcp_transfer_is_measured_by_sequence() {
     let mut path = Played::new();
     let syn = Segment { sequence: 999, flags: flag::SYN, ..Segment::default() };
     path.passes(&tcp(syn), Way::Forward, ms(0));
@@ -113,12 +113,12 @@ fn samples(end: Time) -> (Vec<u64>, Vec<u64>) {
 }
 
 #[test]
-fn samples_go_on_until_the_end_of_the_path() {
+fn samples_continue_to_path_end() {
     assert_eq!(samples(ms(500)), (vec![100, 200, 300, 400, 500], vec![0, 100, 100, 100, 100]));
 }
 
 #[test]
-fn the_last_part_of_an_interval_is_in_a_sample() {
+fn partial_last_interval_is_sampled() {
     assert_eq!(samples(ms(250)), (vec![100, 200, 250], vec![0, 100, 100]));
     assert_eq!(samples(ms(170)), (vec![100, 170], vec![0, 100]));
     // Not in one of its own if it is short.
@@ -127,18 +127,18 @@ fn the_last_part_of_an_interval_is_in_a_sample() {
 }
 
 #[test]
-fn a_flow_that_never_began_has_no_samples() {
+fn never_started_flow_has_no_samples() {
     let (_, meter) = meter(2, 1, Some(Duration::from_millis(100)));
     let mut flows = meter.flows;
     let mut ip = udp(&[0; 10]);
     ip[22..24].copy_from_slice(&2_u16.to_be_bytes());
-    flows.see(&glimpse(&ip, Way::Forward, Stage::Left, ms(1), Duration::ZERO));
+    flows.see(&packet_header(&ip, Way::Forward, Stage::Left, ms(1), Duration::ZERO));
     let lengths: Vec<usize> = flows.finish(ms(350)).iter().map(|flow| flow.series.len()).collect();
     assert_eq!(lengths, [0, 4]);
 }
 
 #[test]
-fn what_comes_back_is_payload_of_the_other_direction() {
+fn returning_data_is_reverse_payload() {
     let mut path = Played::new();
     path.passes(&tcp(Segment { sequence: 1, flags: flag::SYN, ..Segment::default() }), Way::Forward, ms(0));
     path.passes(
@@ -167,7 +167,7 @@ fn quic(bit: impl Fn(u64) -> bool) -> Metered {
 }
 
 #[test]
-fn the_spin_bit_tells_the_round_trips_of_quic() {
+fn spin_bit_gives_quic_rtt() {
     // It changes every 30 ms.
     let metered = quic(|number| number / 6 % 2 == 1);
     assert_eq!((metered.seen.payload, metered.seen.rtt_source), (Payload::QuicUdp, RttSource::SpinBit));
@@ -178,7 +178,7 @@ fn the_spin_bit_tells_the_round_trips_of_quic() {
 }
 
 #[test]
-fn a_bit_that_does_not_spin_tells_none() {
+fn non_spinning_bit_gives_no_rtt() {
     for metered in [quic(|_| false), quic(|number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 63 == 1)] {
         assert_eq!((metered.seen.rtt_source, metered.seen.rtt_samples), (RttSource::None, 0));
         assert!(metered.series.srtt_ns.iter().all(|srtt| *srtt == u64::MAX));
@@ -186,7 +186,7 @@ fn a_bit_that_does_not_spin_tells_none() {
 }
 
 #[test]
-fn datagrams_that_remain_on_the_path_are_on_their_way() {
+fn remaining_datagrams_are_in_flight() {
     let mut path = Played::new();
     path.passes(&udp(&[0; 100]), Way::Forward, ms(0));
     // One is lost.
@@ -229,7 +229,7 @@ fn fragments_are_not_counted_and_said() {
 }
 
 #[test]
-fn a_second_protocol_is_not_counted_and_said() {
+fn second_protocol_is_reported_as_uncounted() {
     let metered = tcp_beside_quic(false);
     assert_eq!(metered.uncounted.of_other_kinds, 2_000);
     assert_eq!(metered.doubts("a"), [""; 0]);
@@ -272,7 +272,7 @@ fn tcp_beside_quic(spins: bool) -> Metered {
 }
 
 #[test]
-fn round_trips_of_tcp_are_not_those_of_quic() {
+fn tcp_rtt_is_not_quic_rtt() {
     let metered = tcp_beside_quic(false);
     assert_eq!((metered.seen.payload, metered.seen.rtt_source), (Payload::QuicUdp, RttSource::None));
     assert!(metered.series.srtt_ns.iter().all(|srtt| *srtt == u64::MAX));
@@ -294,14 +294,14 @@ fn other_datagrams_are_no_quic() {
 }
 
 #[test]
-fn several_flows_are_told_apart_by_their_ports() {
+fn flows_are_distinguished_by_port() {
     let (_, meter) = meter(2, 1, None);
     let mut flows = meter.flows;
     let mut ip = udp(&[0; 10]);
     let mut see = |from: u16, to: u16| {
         ip[20..22].copy_from_slice(&from.to_be_bytes());
         ip[22..24].copy_from_slice(&to.to_be_bytes());
-        flows.see(&glimpse(&ip, Way::Forward, Stage::Left, ms(1), Duration::ZERO));
+        flows.see(&packet_header(&ip, Way::Forward, Stage::Left, ms(1), Duration::ZERO));
     };
     see(40_000, 2);
     see(2, 40_000);
@@ -315,7 +315,7 @@ fn several_flows_are_told_apart_by_their_ports() {
 
 #[test]
 fn packets_of_no_flow_are_said() {
-    for (strays, said) in [(1, 0), (2, 1)] {
+    for (strays, message) in [(1, 0), (2, 1)] {
         let (metering, meter) = meter(2, 1, None);
         drop(metering);
         let mut flows = meter.flows;
@@ -323,20 +323,20 @@ fn packets_of_no_flow_are_said() {
             let mut ip = udp(&[0; 10]);
             ip[20..22].copy_from_slice(&from.to_be_bytes());
             ip[22..24].copy_from_slice(&to.to_be_bytes());
-            flows.see(&glimpse(&ip, Way::Forward, Stage::Entered, ms(1), Duration::ZERO));
+            flows.see(&packet_header(&ip, Way::Forward, Stage::Entered, ms(1), Duration::ZERO));
         };
         (0..99).for_each(|_| see(40_000, 2));
         (0..strays).for_each(|_| see(40_000, 40_001));
         let measured = Watched { flows, missed: 0 }.until(ms(2));
         assert_eq!(measured.stray_bytes, 10 * strays);
         let doubts = measured.doubts();
-        assert_eq!(doubts.len(), said, "{doubts:?}");
+        assert_eq!(doubts.len(), message, "{doubts:?}");
         assert!(doubts.iter().all(|doubt| doubt.contains("of no flow")));
     }
 }
 
 #[test]
-fn connections_are_bounded_and_hostile_packets_are_counted() {
+fn connections_are_bounded_hostile_packets_counted() {
     let mut path = Played::new();
     let mut ip = udp(&[0; 10]);
     for port in 0..5000_u16 {
@@ -359,7 +359,7 @@ fn connections_are_bounded_and_hostile_packets_are_counted() {
 }
 
 #[test]
-fn the_segments_of_a_frame_are_seen_with_their_own_numbers() {
+fn frame_segments_keep_own_numbers() {
     let (metering, meter) = meter(1, PORT, None);
     let mut tap = Tap::new(&metering);
     for unit in Sample::data(1000, 3 * 1448 - 1).units() {
@@ -374,7 +374,7 @@ fn the_segments_of_a_frame_are_seen_with_their_own_numbers() {
 }
 
 #[test]
-fn what_nobody_takes_is_counted_and_does_not_block() {
+fn unconsumed_data_is_counted_without_blocking() {
     let (metering, meter) = meter(1, PORT, None);
     let mut tap = Tap::new(&metering);
     let unit = Sample::data(1, 100).units().remove(0);

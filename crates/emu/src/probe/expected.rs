@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_waits_for_the_one_before_it() {
+    fn packet_waits_for_predecessor() {
         // 1000 bytes at 8 Mbit/s take 1000 us. The second waits 400 us, the third finds the link free.
         let pipe = Pipe { rate_bps: 8_000_000, delay_ns: 20_000 * MICROS };
         let sent = [0, 600, 5_000].map(|micros| micros * MICROS);
@@ -97,7 +97,7 @@ mod tests {
     /// At one and a half times the rate, with room for two and a half packets. In units of a packet, on arrival there are 0,
     /// 1/3, 2/3, 1, 4/3, then 5/3 (too much), 1, 4/3, 5/3 (too much), ...: of three packets one is dropped.
     #[test]
-    fn one_of_three_is_dropped_at_one_and_a_half_times_the_rate() {
+    fn overload_of_half_drops_every_third() {
         // 1500 bytes at 12 Mbit/s take 1000 us; one is sent every 666 2/3 us.
         let sent: Vec<u64> = (0..300u64).map(|number| (number * 2_000_000).div_ceil(3)).collect();
         let fates = fates(&[link(12, 3750)], 1, 1500, &sent).unwrap();
@@ -108,7 +108,7 @@ mod tests {
 
     /// Not the same code, but the same times.
     #[test]
-    fn the_arithmetic_and_the_path_agree_to_the_nanosecond() {
+    fn arithmetic_and_path_agree_exactly() {
         let delay = ElementConfig::Delay { delay_ns: Schedule::constant(Duration::from_millis(20)) };
         let mut chain: Chain<()> = Chain::new(&[link(77, 1 << 40), delay], &[], 1).unwrap();
         let sent: Vec<u64> =
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn random_losses_depend_on_the_order_and_the_seed_alone() {
+    fn losses_depend_on_order_and_seed() {
         let loss = ElementConfig::loss(Schedule::constant(Probability::from_f64(0.1)));
         let path = [link(100, 1 << 40), loss];
         let early: Vec<u64> = (0..1000).map(|number| number * 1_000_000).collect();

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn datagrams_are_due_at_the_exact_rate() {
+    fn datagrams_are_due_at_exact_rate() {
         // 1500 bytes at 100 Mbit/s: 120 us. At 3 Gbit/s: 4 us. At 7 bit/s nothing is lost by rounding.
         assert_eq!(due_ns(1, 1500, 100_000_000), 120_000);
         assert_eq!(due_ns(250_000, 1500, 3_000_000_000), 1_000_000_000);

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_counts_the_packets_between_first_and_last() {
+    fn rate_spans_first_to_last_packet() {
         // 1250 bytes every millisecond: 10 Mbit/s.
         let arrived: Vec<u64> = (0..=1000).map(|number| 5_000_000 + number * 1_000_000).collect();
         assert_eq!(rate_bps(&arrived, 1250), Some(10_000_000.0));

@@ -175,13 +175,13 @@ impl Process {
             side: self.side.name(),
             command: self.command.clone(),
             how,
-            said: self.said(),
+            message: self.message(),
             fix: fix.to_owned(),
         }))
     }
 
     /// The last lines that it printed, in one.
-    fn said(&self) -> String {
+    fn message(&self) -> String {
         let bytes: Vec<u8> = self.tail.iter().copied().collect();
         match last_lines(&bytes) {
             lines if lines.is_empty() => format!("; the {} printed nothing", self.side.name()),
@@ -208,7 +208,7 @@ impl EmuError {
     /// The error of a program, with what the other command printed last as well.
     pub(super) fn beside(mut self, other: &Process) -> EmuError {
         if let EmuError::Program(failure) = &mut self {
-            failure.said.push_str(&other.said());
+            failure.message.push_str(&other.message());
         }
         self
     }
@@ -219,7 +219,7 @@ mod tests {
     use super::last_lines;
 
     #[test]
-    fn the_last_lines_fit_into_a_sentence() {
+    fn last_lines_fit_in_sentence() {
         assert_eq!(last_lines(b""), "");
         assert_eq!(last_lines(b"\n \n"), "");
         assert_eq!(last_lines(b"1\n2\n3\n4\n5\n6\n7\r\n\n"), "2 / 3 / 4 / 5 / 6 / 7");

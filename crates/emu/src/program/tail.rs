@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn sockets_with_bytes_are_found_whatever_closes_them() {
+    fn queued_bytes_detected_in_any_state() {
         let table = |state: &str, queues: &str| {
             format!(
                 "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n   \
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn the_path_must_be_empty_after_the_sockets() {
+    fn path_must_empty_after_sockets() {
         let mut tail = Tail::default();
         assert!(!tail.look(ms(10), true, Some(ms(9))));
         assert!(!tail.look(ms(20), false, Some(ms(19))), "what left the socket then may be on the path");

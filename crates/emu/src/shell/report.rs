@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn the_prompt_names_a_path_once_if_both_directions_are_alike() {
+    fn prompt_names_equal_directions_once() {
         let spec = spec(
             "rate = \"10 Mbit/s\"\nloss = \"20 %\"\nreverse = { rate = \"10 Mbit/s\", loss = \"20 %\" }",
         );
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn the_prompt_names_both_directions_if_they_differ() {
+    fn prompt_names_both_different_directions() {
         let spec = spec(
             "rate = \"1 Mbit/s\"\njitter = \"2 ms\"\nreverse = { rate = \"10 Mbit/s\", loss = \"0.1 %\" }",
         );
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_discipline_is_named_and_what_it_marks_and_drops_is_counted() {
+    fn discipline_is_named_and_signals_counted() {
         let spec = spec("rate = \"10 Mbit/s\"\nbuffer = \"100 KB\"\nqueue = \"step:threshold=2,drop=1\"");
         let plan = plan(Way::Up, &spec.forward);
         assert!(plan.contains("10 Mbit/s, queue of 100 KB with step:threshold=2,drop=1, delay"), "{plan}");

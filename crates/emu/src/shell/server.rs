@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn listening_sockets_are_found_by_their_state() {
+    fn listening_sockets_match_by_state() {
         let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n   \
             0: 00000000:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 41234 1 0 100 0\n   \
             1: 0100007F:1F90 0100007F:9C40 01 00000000:00000000 00:00000000 00000000     0        0 41235 1 0 20 4\n";
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_is_found_by_its_parent() {
+    fn child_is_identified_by_parent() {
         let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
         let found = children_of(std::process::id());
         child.kill().unwrap();
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_port_of_this_process_is_seen() {
+    fn own_open_port_is_detected() {
         let before = open_sockets();
         let listening = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         assert!(open_sockets().difference(&before).next().is_some());

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn an_acknowledgement_of_what_cannot_be_is_no_frame() {
+    fn impossible_ack_is_no_frame() {
         for payload in [
             &[0x02, 5, 0, 0, 6][..],
             // The second range would begin below zero.
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn each_frame_ends_where_the_next_one_begins() {
+    fn each_frame_ends_at_next_start() {
         let mut payload =
             vec![0, 0, 0, 0x01, 0x06, 5, 2, 9, 9, 0x04, 4, 1, 6, 0x05, 8, 2, 0x10, 37, 0x11, 4, 38];
         payload.extend([0x13, 9, 0x14, 1, 0x15, 4, 3, 0x16, 2, 0x19, 6, 0x1e, 0x0e, 4, 40, 1, 9]);
@@ -306,7 +306,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_read_to_their_end(payload in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn arbitrary_bytes_are_read_to_end(payload in proptest::collection::vec(any::<u8>(), 0..200)) {
             let mut count = 0;
             for frame in frames(&payload) {
                 count += 1;

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_is_read_by_the_names_of_its_values() {
+    fn metrics_entry_is_read_by_name() {
         let peer = Ipv4Addr::new(100, 64, 0, 2);
         let shown = "100.64.0.20 age 1sec cwnd 7\n\
             100.64.0.2 age 0.96sec ssthresh 84 cwnd 18 reordering 9 rtt 46648us rttvar 23us source 100.64.0.1\n";

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_millisecond_gathers_but_no_more_than_a_window_bears() {
+    fn receiver_gathers_millisecond_within_window() {
         let mut spec = spec("rate = \"100 Mbit/s\"");
         assert_eq!(gather(&spec), Bytes::new(12_500));
         spec.hosts.tcp_rmem_bytes[1] = Bytes::new(20_000);
@@ -204,14 +204,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_gathers_where_acks_have_a_rate() {
+    fn limited_ack_rate_prevents_gathering() {
         let spec = spec("rate = \"30 Mbit/s\", reverse = { rate = \"600 kbit/s\" }");
         assert_eq!(gather(&spec), Bytes::ZERO);
         assert!(!gathers_from(gather(&spec), 10_000_000, 1_000));
     }
 
     #[test]
-    fn nothing_gathers_while_the_window_has_to_grow() {
+    fn growing_window_prevents_gathering() {
         let gather = Bytes::new(1_000);
         assert!(!gathers_from(gather, 1_023_999, 1_023_999));
         assert!(gathers_from(gather, 1_024_000, 1));
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_wakes_its_reader_at_the_mark() {
+    fn socket_wakes_reader_at_mark() {
         let socket = sys::socket(libc::SOCK_STREAM).unwrap();
         let mut mark = [0; 4];
         for (asked, set) in [(5_000, 5_000), (0, 1)] {

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_compiler_says_names_the_part_of_the_source() {
+    fn compiler_output_names_source_part() {
         for (broken, part) in [("jiffies64", "kernel.bpf.h:"), ("catch_up", "missed.bpf.h:")] {
             let reason = compile(Ops::Bbr, &[&format!("-D{broken}=1")]).unwrap_err().reason;
             if reason.contains("not installed") {
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_of_ours_is_replaced() {
+    fn foreign_cache_entry_is_replaced() {
         let Some(path) = cache("replaced") else { return };
         fs::set_permissions(&path, PermissionsExt::from_mode(0o666)).unwrap();
         assert!(compiles(&path), "others can write it");
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_with_contents_stays_and_recordings_compile() {
+    fn nonempty_directory_stays_recordings_compile() {
         let Some(path) = cache("folder") else { return };
         fs::remove_file(&path).unwrap();
         fs::create_dir(&path).unwrap();

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_are_numbered_as_they_come_and_strangers_left_out() {
+    fn flows_numbered_by_arrival_strangers_ignored() {
         let recorder = Recorder::new(Ops::Bbr);
         recorder.network.store(7, Ordering::Release);
         let mut drained = Drained::up_to(3);

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn it_has_the_members_of_the_c_source_without_gaps() {
+    fn record_matches_c_members_without_gaps() {
         let own = include_str!("record.rs");
         let body = own.split("pub(crate) struct Record {\n").nth(1).unwrap().split("\n}").next().unwrap();
         let fields = body.lines().map(str::trim).filter(|line| !line.starts_with("///"));
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tick_during_the_call_counts_if_the_call_saw_it() {
+    fn tick_counts_if_call_observed_it() {
         let mut record = Record::read(&[0; 488]).unwrap();
         (record.jiffies32, record.after_jiffies32) = (1000, 1001);
         assert_eq!(record.call(0).unwrap().socket.jiffies32, 1000);

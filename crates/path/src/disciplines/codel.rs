@@ -293,14 +293,14 @@ mod tests {
     /// |     7 |            24,588 |     36,638 |    440,022 | 450.583 |         451 |
     /// |     8 |                   |            |    476,660 | 488.100 |         489 |
     #[test]
-    fn a_standing_queue_is_dropped_from_ever_more_often() {
+    fn standing_queue_drops_accelerate() {
         let outcome = overload(&[], PACKET).finish();
         assert_eq!(millis(outcome.drop_times())[..8], [111, 211, 261, 318, 367, 411, 451, 489]);
         assert!(outcome.lost.iter().all(|lost| lost.cause == Cause::Early));
     }
 
     #[test]
-    fn gaps_follow_the_square_root_of_the_count() {
+    fn drop_gaps_follow_inverse_square_root() {
         let times = overload(&[], PACKET).finish().drop_times();
         assert!(times.len() > 50);
         let first = times[5].as_secs_f64();
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_ecn_capable_is_marked_when_it_would_be_dropped() {
+    fn ecn_capable_packets_are_marked_instead() {
         let dropped = overload(&[], PACKET).finish();
         let marked = overload(&[], ect0(1_250, 0)).finish();
         // A packet that is marked takes its ms on the link, but changes no time at which the next is due.
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn it_stops_when_a_packet_has_waited_less_than_the_target() {
+    fn dropping_stops_below_target() {
         // A queue of 20 packets, in which each waits for 20 ms. From 71 to 86 ms none arrives; at 87 ms the missing do.
         let run = |pause: u64| {
             let mut link = Link::new(&config("codel", &[]), setup());
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_dropped_while_one_mtu_waits_behind() {
+    fn one_mtu_backlog_prevents_drops() {
         // At 0.1 Mbit/s a packet takes 100 ms.
         let run = |at_first| {
             let rate = Rate::from_bits_per_sec(100_000);
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn on_a_slow_link_several_are_dropped_at_once_but_one_is_marked() {
+    fn slow_link_drops_many_marks_one() {
         let run = |packet| {
             let rate = Rate::from_bits_per_sec(100_000);
             let mut link = Link::new(&config("codel", &[]), Setup { rate, ..setup() });
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn soon_after_it_goes_on_with_the_count_that_it_had() {
+    fn soon_resumed_dropping_keeps_count() {
         let (before, first, second) = twice(Duration::ZERO);
         let gap = second.saturating_since(first).as_secs_f64();
         let law = 0.1 / (before as f64 - 1.0).sqrt();
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn the_count_is_remembered_for_16_intervals_after_the_next_drop_was_due() {
+    fn count_is_remembered_for_16_intervals() {
         let rules = Rules::new(&Settings::default());
         let enter = |count, later: u64| {
             let drop_next = 1_000_000;
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ce_threshold_marks_whatever_waited_longer() {
+    fn ce_threshold_marks_longer_waits() {
         // A packet of 1280 bytes takes 1000 ticks, and two arrive in that time: each waits for 500 ticks more.
         let threshold = Duration::from_nanos(30_000 << 10);
         let settings = [("target", 10_000_000_000), ("ce_threshold", threshold.as_nanos())];
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_dropped_at_the_tail() {
+    fn overflow_is_dropped_at_tail() {
         let run = |limit| {
             let mut link = Link::new(&config("codel", &[]), Setup { limit, ..setup() });
             link.arrive_steadily(Time::ZERO, 6, Duration::ZERO, PACKET);

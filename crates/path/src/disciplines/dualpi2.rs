@@ -326,7 +326,7 @@ mod tests {
 
     /// Computed outside this crate in real numbers, from the appendix's `dualpi2_update` with alpha 41/256 and beta 819/256.
     #[test]
-    fn the_base_probability_follows_the_delay_and_its_trend() {
+    fn base_probability_follows_delay_and_trend() {
         let mut base = Base::new(&Settings::default());
         let table: Vec<_> = [25, 25, 25, 25, 0, 0, 0]
             .map(|delay| {
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn the_base_probability_stays_between_0_and_1() {
+    fn base_probability_stays_in_range() {
         let mut base = Base::new(&Settings::default());
         base.update(Duration::from_secs(4));
         assert_eq!(base.probability, ONE);
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn the_delay_is_the_longer_one_of_both_queues_at_the_time_of_the_update() {
+    fn delay_is_maximum_of_both_queues() {
         for (low, classic) in [(1, 6), (6, 1)] {
             let mut discipline = at(0, &[("target", 1_000_000)]);
             let mut dropped = Dropped::default();
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn classic_signals_are_the_square_of_half_the_low_latency_marks() {
+    fn classic_signals_square_half_l4s_marks() {
         for percent in [5, 10, 20, 40] {
             let mut discipline = at(percent, &[]);
             let base = percent as f64 / 100.0;
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn at_50_percent_the_classic_queue_drops_a_quarter_and_the_other_marks_all() {
+    fn at_50_percent_classic_drops_quarter() {
         let mut limit = at(50, &[]);
         assert_near(shares(&mut limit, ect1(1_250, 0)), [0.0, 1.0]);
         assert_near(shares(&mut limit, ect0(1_250, 0)), [0.0, 0.25]);
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn the_law_of_squares_holds_on_a_loaded_link() {
+    fn square_law_holds_under_load() {
         // The classic queue is 11 % too long and drops that much; the other marks as if it were the cause.
         let outcome = run(&[], &[(Packet::new(1_250, 0), 100), (ect1(1_250, 1), 10)], 20_000);
         let after = |at: Time| at >= ms(5_000);
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn low_latency_packets_wait_less_than_the_step_while_the_classic_queue_is_overloaded() {
+    fn l4s_waits_little_under_classic_overload() {
         let outcome = run(&[], &[(Packet::new(1_250, 0), 120), (ect1(1_250, 1), 20)], 5_000);
         let sojourns = |flow| {
             outcome.sent.iter().filter(move |sent| sent.packet.class == flow).map(|sent| sent.sojourn())
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn the_classic_queue_s_delay_settles_at_the_target() {
+    fn classic_delay_settles_at_target() {
         for target in [15_000_000, 40_000_000] {
             let outcome = run(&[("target", target)], &[(Packet::new(1_250, 0), 110)], 20_000);
             let late: Vec<_> = outcome.sent.iter().filter(|sent| sent.at >= ms(5_000)).collect();
@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn only_packets_that_another_queue_waits_for_count_for_the_turn() {
+    fn only_contended_packets_count_for_turn() {
         let mut link = link(&[]);
         link.arrive_steadily(us(0), 50, Duration::ZERO, ect1(1_250, 0));
         link.arrive(us(2_050), Packet::new(1_250, 1));
@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn the_scheduler_begins_anew_when_nothing_waits() {
+    fn idle_scheduler_resets_credit() {
         let mut discipline = at(0, &[]);
         let mut dropped = Dropped::default();
         let start = discipline.turn.credit;
@@ -491,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn the_step_marks_what_waited_longer_than_its_threshold() {
+    fn step_marks_longer_waits() {
         let mut link = link(&[]);
         link.arrive_steadily(ms(0), 20, Duration::ZERO, ect1(1_250, 0));
         let marked: Vec<_> = link.finish().sent.iter().map(|sent| sent.is_marked()).collect();
@@ -518,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn overload_drops_from_both_queues_or_only_at_the_limit() {
+    fn overload_drops_early_or_at_limit() {
         let limit = Room { bytes: Bytes::new(2_500_000), packets: None };
         let lost = |settings: &[(&str, u64)]| {
             let rate = Rate::from_bits_per_sec(100_000_000);
@@ -535,7 +535,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_signalled_with_less_than_two_packets_left() {
+    fn under_two_packets_signals_nothing() {
         let mut discipline = at(100, &[]);
         let mut dropped = Dropped::default();
         let lengths = [1_500, 1_500, 1_500, 1_500];
@@ -548,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_is_as_if_the_timer_had_run() {
+    fn pause_equals_running_timer() {
         let mut discipline = at(90, &[]);
         let mut dropped = Dropped::default();
         discipline.dequeue(ms(0), &mut dropped);

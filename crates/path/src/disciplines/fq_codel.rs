@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_share_in_bytes_whatever_the_size_of_their_packets() {
+    fn flows_share_by_bytes() {
         let mut link = link(&[("target", 10_000_000_000)]);
         for (flow, bytes) in [(0, 1_500), (1, 500), (2, 100)] {
             link.arrive_steadily(Time::ZERO, 150_000 / bytes as u64, Duration::ZERO, packet(bytes, flow));
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_that_sends_seldom_goes_first() {
+    fn sparse_flow_goes_first() {
         let mut link = link(&[]);
         at_once(&mut link, Time::ZERO, BYTES, &"ab".repeat(50));
         for at in [10, 20, 30] {
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_flow_that_goes_on_sending_becomes_an_old_one() {
+    fn continuing_new_flow_becomes_old() {
         let mut link = link(&[]);
         at_once(&mut link, Time::ZERO, 1_500, "aaaabbbb");
         at_once(&mut link, us(1_000), 1_500, "cccc");
@@ -287,7 +287,7 @@ mod tests {
 
     /// As a new flow each time it would have every second turn.
     #[test]
-    fn a_flow_that_runs_empty_in_its_turn_waits_for_the_others() {
+    fn emptied_flow_waits_for_others() {
         let mut link = link(&[("target", 10_000_000_000)]);
         at_once(&mut link, Time::ZERO, 1_500, &"abcde".repeat(40));
         link.run_until(ms(30));
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn each_line_has_a_codel_of_its_own() {
+    fn each_queue_has_own_codel() {
         // a sends twice of what the link carries, b a tenth.
         let mut link = link(&[]);
         for at in 0..2_000u64 {
@@ -320,7 +320,7 @@ mod tests {
 
     /// As in Linux, and other than in RFC 8289.
     #[test]
-    fn the_mtu_that_may_wait_is_that_of_all_lines_together() {
+    fn mtu_backlog_counts_all_queues() {
         // At 0.1 Mbit/s a packet takes 100 ms. Each flow has three at first and sends as much as it gets, so that one waits
         // behind each that leaves.
         let run = |flows: u64| {
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn an_overflow_takes_half_of_the_fattest_line_from_its_head() {
+    fn overflow_halves_fattest_queue_from_head() {
         let limit = Room { bytes: Bytes::MAX, packets: Some(20) };
         let lost = |batch| {
             let mut link =
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fattest_line_is_that_with_the_most_bytes() {
+    fn fattest_queue_has_most_bytes() {
         let limit = Room { bytes: Bytes::new(15_000), packets: None };
         let mut link = Link::new(&config("fq_codel", &[("drop_batch", 1)]), Setup { limit, ..setup() });
         at_once(&mut link, Time::ZERO, 1_500, "aaaaaaa"); // 9,000 wait
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn batches_are_dropped_until_the_limit_is_kept() {
+    fn batches_drop_until_below_limit() {
         let limit = Room { bytes: Bytes::new(100_000), packets: None };
         let mut link = Link::new(&config("fq_codel", &[]), Setup { limit, ..setup() });
         at_once(&mut link, Time::ZERO, 1_000, &"ab".repeat(51));
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn an_overflow_counts_as_drops_of_codel() {
+    fn overflow_counts_as_codel_drops() {
         let mut queue = built(&[("flows", 1)], 1);
         queue.limit.packets = Some(100);
         let mut dropped = Dropped::default();
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_in_one_line_share_its_turn() {
+    fn colliding_flows_share_one_turn() {
         // Of three flows in two lines, two share one.
         let queue = built(&[("flows", 2)], 1);
         let lines = [0, 1, 2].map(|flow| queue.index_of(flow));
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn which_flows_collide_is_random_and_as_rare_as_the_hash_allows() {
+    fn collisions_are_random_and_rare() {
         // 10 flows in 1024 lines: 4.3 % of the seeds.
         let collides = |seed| {
             let queue = built(&[], seed);

@@ -106,7 +106,7 @@ proptest! {
 }
 
 #[test]
-fn a_link_that_keeps_up_sends_all_unmarked_and_at_once() {
+fn underloaded_link_sends_all_unmarked() {
     for info in DISCIPLINES {
         let mut link = Link::new(&DisciplineConfig::by_name(info.name).expect("it is listed"), setup());
         for number in 0..2_000 {

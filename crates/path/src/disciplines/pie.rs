@@ -358,7 +358,7 @@ mod tests {
     /// Computed outside this crate in real numbers, from section 4.2: while the delay is 30 ms, 15 ms above the target, each
     /// update adds 0.125 Hz x 15 ms = 0.1875 %, scaled down by the table; the first also adds 1.25 Hz x 30 ms.
     #[test]
-    fn the_gains_are_tuned_to_the_probability() {
+    fn gains_scale_with_probability() {
         let mut control = control(|_| ());
         let mut table = vec![(0, 0.0)];
         table.extend((1..=180).map(|number| (number, updated(&mut control, 30))));
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_probabilities_have_the_smallest_gains() {
+    fn smallest_probabilities_have_smallest_gains() {
         // 0.125 Hz x 15 ms at 0.00005 % and at 0.0005 %.
         for (start, divisor) in [(ONE / 2_000_000, 2_048.0), (ONE / 200_000, 512.0)] {
             let mut control = at(0, |_| ());
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_up_are_at_most_2_percent_and_2_percent_more_above_250_ms() {
+    fn upward_steps_are_capped() {
         let mut control = at(20, |_| ());
         assert!((updated(&mut control, 250) - 22.0).abs() < 1e-9);
         assert!((updated(&mut control, 500) - 26.0).abs() < 1e-9);
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn without_delay_the_probability_falls_by_a_sixty_fourth_too() {
+    fn without_delay_probability_decays_further() {
         let mut control = at(50, |_| ());
         (control.state.delay, control.state.delay_before) = (NO_DELAY, NO_DELAY);
         control.update(Bytes::ZERO);
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quiet_time_gives_the_allowance_back() {
+    fn quiet_time_restores_allowance() {
         let mut control = at(0, |_| ());
         updated(&mut control, 7);
         assert_eq!(control.state.allowance, NO_DELAY, "the delay was above half the target before");
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_within_the_allowance_is_not_dropped() {
+    fn burst_within_allowance_is_kept() {
         // Twice the link's rate: at 150 ms, 75 ms of queue.
         let outcome = run(&[], Packet::new(1_250, 0), 200, 1);
         let first = outcome.lost.first().expect("an overload is dropped").at;
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn signals_are_neither_too_near_nor_too_far() {
+    fn signal_spacing_is_bounded() {
         // At 10 %, the sum reaches 0.85 with the 9th packet, and 8.5 with the 85th; from the 9th on, each is dropped with 10 %:
         // 8 + 10 packets on average.
         let (mut control, mut random) = (at(10, |_| ()), setup().random);
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_dropped_while_there_is_no_congestion() {
+    fn no_congestion_means_no_drops() {
         let mut random = setup().random;
         let mut signals = |control: &mut Control, backlog| {
             control.state.sum = ONE * 9;
@@ -501,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn in_byte_mode_short_packets_count_less() {
+    fn byte_mode_discounts_short_packets() {
         let sum_after = |bytes, change: fn(&mut Settings)| {
             let mut control = at(50, change);
             control.signals(Bytes::new(100_000), bytes, &mut setup().random);
@@ -514,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn capable_packets_are_marked_up_to_10_percent_and_dropped_above() {
+    fn ecn_marks_up_to_10_percent() {
         let mut control = at(10, |_| ());
         control.state.probability = ONE / 10;
         assert!(control.may_mark());
@@ -553,7 +553,7 @@ mod tests {
     }
 
     #[test]
-    fn the_departure_rate_is_measured_over_16_kib() {
+    fn departure_rate_spans_16_kib() {
         let mut control = control(|s| s.dq_rate_estimator = 1);
         let rates: Vec<_> = (0..43)
             .map(|number| {
@@ -573,7 +573,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_queue_keeps_the_last_departure_rate() {
+    fn short_queue_keeps_departure_rate() {
         let mut control = control(|s| s.dq_rate_estimator = 1);
         let mut depart = |at: u64, backlog| {
             let waiting = Waiting::new(ms(0), Packet::new(1_250, 0), 0);
@@ -587,7 +587,7 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_no_room_is_an_overflow() {
+    fn packet_without_room_is_overflow() {
         let limit = Room { bytes: Bytes::new(12_500), packets: None };
         let mut link = Link::new(&config("pie", &[]), Setup { limit, ..setup() });
         link.arrive_steadily(ms(0), 20, NO_DELAY, Packet::new(1_250, 0));
@@ -608,7 +608,7 @@ mod tests {
 
     /// However long nothing happens, the next event finds the state that a timer would have left.
     #[test]
-    fn updates_that_change_nothing_are_left_out() {
+    fn ineffective_updates_are_skipped() {
         let mut pie = Pie::new(&Settings::default(), setup());
         let mut dropped = Dropped::default();
         pie.dequeue(ms(0), &mut dropped);

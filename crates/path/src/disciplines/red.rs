@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_red_follows_from_the_limit() {
+    fn default_red_follows_from_limit() {
         // burst = (2 * 10 + 30) / 3 = 16: 16 + 1 - 10 = 7 <= (1 - (7/8)^16) * 8 = 7.06.
         assert_eq!(thresholds(with(|_| ()), 120_000, None), (10_000, 30_000, 3));
         assert_eq!(
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_the_nearest_that_does() {
+    fn nonsensical_settings_become_nearest_valid() {
         assert_eq!(thresholds(with(|s| (s.min, s.max) = (9_000, 100)), 1 << 40, None), (9_000, 9_001, 1));
         assert_eq!(thresholds(with(|s| (s.min, s.burst) = (9_000, 1)), 1 << 40, None), (9_000, 27_000, 2));
         assert_eq!(thresholds(with(|s| (s.min, s.burst) = (9_000, 10)), 1 << 40, None), (9_000, 27_000, 2));
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn the_average_gives_each_arrival_its_weight() {
+    fn average_weights_each_arrival() {
         let mut average = Average { ewma: 2, scaled: 0, empty_since: None };
         let idle = IdleDecay { packet_nanos: 1_000_000 };
         let quarters = [0, 1_000, 2_000, 3_000, 0].map(|backlog| {
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_queue_s_average_decays_as_if_small_packets_had_passed() {
+    fn idle_average_decays_by_small_packets() {
         let idle = IdleDecay { packet_nanos: 1_000_000 };
         let after = |micros: u64| {
             let mut average = Average { ewma: 2, scaled: 4 * 10_000, empty_since: Some(ms(5)) };
@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_is_idle_from_when_it_becomes_empty() {
+    fn idle_starts_when_queue_empties() {
         let mut red = Red::new(&with(|s| s.ewma = 2), limited(1_200_000));
         let packet = |number| Waiting::new(ms(0), Packet::new(1_250, 0), number);
         let mut dropped = Dropped::default();
@@ -472,14 +472,14 @@ mod tests {
     }
 
     #[test]
-    fn a_drop_from_an_empty_queue_leaves_it_idle() {
+    fn drop_from_empty_queue_stays_idle() {
         let mut red = at_average(30_000, |_| ());
         red.enqueue(ms(7), Waiting::new(ms(7), Packet::new(1_250, 0), 0), &mut Dropped::default());
         assert_eq!(red.average.empty_since, Some(ms(7)));
     }
 
     #[test]
-    fn no_backlog_is_too_long_for_the_average() {
+    fn average_handles_longest_backlog() {
         let mut average = Average { ewma: MOST_EWMA as u32, scaled: 0, empty_since: None };
         let idle = IdleDecay { packet_nanos: 1 };
         average.scaled = (MOST_BYTES - 1) << average.ewma;
@@ -488,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn outside_the_thresholds_the_spacing_begins_anew() {
+    fn outside_thresholds_spacing_restarts() {
         let mut red = at_average(15_000, |_| ());
         for outside in [9_999, 20_000] {
             red.average.scaled = 15_000 << red.average.ewma;
@@ -515,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn half_way_between_the_thresholds_signals_are_1_to_100_packets_apart() {
+    fn halfway_spacing_is_1_to_100() {
         // Half of the 2 % at max: any distance up to 100 is as likely as another.
         let mut red = at_average(15_000, |_| ());
         let distances = distances(&mut red, 20_000);
@@ -531,7 +531,7 @@ mod tests {
     }
 
     #[test]
-    fn the_probability_grows_linearly_from_min_to_max() {
+    fn probability_grows_linearly_to_max() {
         let longest =
             |average| *distances(&mut at_average(average, |_| ()), 5_000).iter().max().expect("some");
         assert_eq!([11_000, 12_500, 15_000, 17_500].map(longest), [500, 200, 100, 67]);
@@ -546,7 +546,7 @@ mod tests {
     }
 
     #[test]
-    fn gentle_grows_from_the_probability_at_max_to_1_at_twice_max() {
+    fn gentle_grows_to_one_beyond_max() {
         // 0.02 + 0.98 / 4 = 0.265, 0.02 + 0.98 / 2 = 0.51: at most 4 and 2 packets apart.
         let longest = |average| {
             *distances(&mut at_average(average, |s| s.gentle = 1), 5_000).iter().max().expect("some")
@@ -563,7 +563,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signal_is_a_mark_if_the_packet_is_capable() {
+    fn signal_marks_ecn_capable_packet() {
         let plain = Packet::new(1_250, 0);
         assert_eq!(fate_above_max(|_| (), ect0(1_250, 0)), (Some(Ecn::Ce), None));
         assert_eq!(fate_above_max(|_| (), plain), (None, Some(Cause::Early)));
@@ -614,7 +614,7 @@ mod tests {
     }
 
     #[test]
-    fn adaptive_red_adds_and_multiplies_outside_the_middle_fifth() {
+    fn adaptive_red_adjusts_outside_middle_fifth() {
         let up = ["2.500 %", "3.125 %", "3.906 %", "4.883 %", "5.883 %", "6.883 %"];
         assert_eq!(adapted_at(16_001, 6), up);
         let down = ["1.800 %", "1.620 %", "1.458 %", "1.312 %", "1.181 %", "1.063 %", "0.957 %", "0.957 %"];
@@ -648,7 +648,7 @@ mod tests {
     }
 
     #[test]
-    fn adaptive_red_keeps_the_queue_between_the_thresholds_where_red_does_not() {
+    fn adaptive_red_keeps_queue_within_thresholds() {
         // 10 % too much: the 2 % of RED do not suffice, and its queue stays at max.
         let red = load(&[], 120_000, Packet::new(1_250, 0), 110, 60);
         assert!((29_000.0..31_500.0).contains(&mean_backlog(&red)), "{}", mean_backlog(&red));
@@ -659,7 +659,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_do_not_help_against_a_sender_that_ignores_them() {
+    fn marks_do_not_slow_unresponsive_sender() {
         let outcome = load(&[], 120_000, ect0(1_250, 0), 110, 10);
         assert!(outcome.lost.iter().all(|lost| lost.cause == Cause::QueueFull));
         let late = outcome.sent.iter().filter(|sent| sent.arrived >= ms(5_000));

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_more_than_the_threshold_is_marked_and_nothing_else() {
+    fn only_packets_above_threshold_are_marked() {
         let outcome = burst(&[("threshold", 30)], ect0(BYTES, 0));
         assert_eq!(marked(&outcome), range(32, 40), "number 32 finds 31");
         assert_eq!(outcome.lost, []);
@@ -151,7 +151,7 @@ mod tests {
 
     /// An average would go on to mark after the burst has drained, and would not mark a short one at all.
     #[test]
-    fn the_queue_counts_as_it_is_at_that_moment() {
+    fn instantaneous_queue_length_decides() {
         let mut link = Link::new(&config("step", &[("threshold", 5)]), setup());
         link.arrive_steadily(Time::ZERO, 8, Duration::ZERO, ect0(BYTES, 0));
         link.arrive(ms(2), ect0(BYTES, 0)); // finds 5
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_marked_is_dropped_when_the_queue_is_full() {
+    fn unmarkable_packets_drop_only_when_full() {
         let packet = Packet::new(BYTES, 0);
         assert_eq!(burst(&[("threshold", 1)], packet).sent.len(), 40);
         let limit = Room { bytes: Bytes::MAX, packets: Some(10) };
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn with_drop_it_is_dropped_where_it_would_be_marked() {
+    fn drop_option_drops_unmarkable_packets_early() {
         let lost = |settings: &[(&str, u64)], packet| {
             let outcome = burst(settings, packet);
             assert!(outcome.lost.iter().all(|lost| lost.cause == Cause::Early));

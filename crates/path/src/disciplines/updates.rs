@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn every_interval_since_the_first_event_has_one_update() {
+    fn each_interval_has_one_update() {
         let mut updates = Updates::new(Duration::from_nanos(10));
         assert_eq!(due(&mut updates, 7), []);
         assert_eq!(due(&mut updates, 16), []);
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_does_not_shift_what_follows() {
+    fn skipped_updates_do_not_shift_later() {
         for now in 0..40 {
             let (mut one, mut other) =
                 (Updates::new(Duration::from_nanos(10)), Updates::new(Duration::from_nanos(10)));

@@ -123,7 +123,7 @@ mod tests {
     use crate::rng::Stream;
 
     #[test]
-    fn all_that_came_since_the_last_release_leaves_at_the_next() {
+    fn arrivals_leave_at_next_release() {
         let aggregate = Aggregate { every: 10, phase: 3, merge: None };
         let departures = [0, 3, 4, 13, 14, 99].map(|now| aggregate.release(Time::from_nanos(now)).as_nanos());
         assert_eq!(departures, [3, 3, 13, 13, 23, 103]);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_merged_burst_is_of_one_flow_and_one_release() {
+    fn bursts_merge_within_flow_and_release() {
         assert_eq!(bursts(&[(7, 1500), (7, 1500), (8, 1500), (7, 1500)]), [1, 1, 2, 3]);
         let mut aggregate = Aggregate { every: 1000, phase: 0, merge: Some(Merge::default()) };
         let released = |aggregate: &mut Aggregate, now| match aggregate
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_segment_ends_a_burst_and_a_longer_one_begins_another() {
+    fn short_segment_ends_merged_burst() {
         assert_eq!(bursts(&[(7, 1500), (7, 1500), (7, 700), (7, 1500), (7, 1500)]), [1, 1, 1, 2, 2]);
         assert_eq!(bursts(&[(7, 700), (7, 1500), (7, 1500)]), [1, 2, 2]);
     }
@@ -172,14 +172,14 @@ mod tests {
 
     /// 52 + 45 * 1448 = 65,212 bytes, and another segment would be 66,660.
     #[test]
-    fn a_merged_burst_is_shorter_than_the_device_s_limit() {
+    fn merged_burst_respects_device_limit() {
         let of_1500 = bursts(&[(7, 1500); 100]);
         assert_eq!(of_1500.iter().filter(|&&burst| burst == 1).count(), 45);
         assert_eq!((of_1500[44], of_1500[45], of_1500[89], of_1500[90]), (1, 2, 2, 3));
     }
 
     #[test]
-    fn the_phase_is_drawn_from_the_element_s_own_stream() {
+    fn phase_is_sampled_from_own_stream() {
         let phase_of = |every_ns, seed, index| {
             let setup = Setup { random: Stream::new(seed, index), announced: false };
             Aggregate::new(&Config { every_ns, merge: false }, setup).phase

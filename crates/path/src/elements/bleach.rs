@@ -49,7 +49,7 @@ mod tests {
     use fullpipe_units::Time;
 
     #[test]
-    fn the_field_is_cleared_as_often_as_the_probability_says() {
+    fn field_clearing_matches_probability() {
         let cleared = |share| {
             let setup = Setup { random: Stream::new(1, 0), announced: false };
             let mut bleach = Bleach::new(&Config { probability: Probability::from_f64(share) }, setup);

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_above_the_demand_raises_the_grant_of_what_comes_after_the_review() {
+    fn queue_above_demand_raises_later_grant() {
         let mut radio = radio();
         assert_eq!([0; 3].map(|at| offer(&mut radio, at, 1500)), [1500, 3000, 4500]);
         // The first of these finds 3 ms, which is not above; the second 4.5 ms, which is.
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_at_the_demand_leaves_the_grant_however_long() {
+    fn queue_at_demand_keeps_grant() {
         let mut radio = radio();
         assert_eq!([0; 2].map(|at| offer(&mut radio, at, 1500)), [1500, 3000]);
         for number in 0..1_000 {
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_is_idle_for_more_than_half_of_an_interval_falls_a_step() {
+    fn mostly_idle_link_falls_one_step() {
         let grants = |at| {
             let mut radio = radio();
             radio.granted = 2;
@@ -225,7 +225,7 @@ mod tests {
     proptest! {
         /// At rates of whole bytes a nanosecond, where nothing is rounded.
         #[test]
-        fn skipping_reviews_in_which_nothing_happens_changes_nothing(
+        fn skipping_idle_reviews_changes_nothing(
             rates in prop::collection::btree_set(1u64..5, 1..4),
             review in 1u64..40,
             demand in 0u64..40,

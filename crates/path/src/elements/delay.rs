@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_delay_that_shrinks_does_not_reorder() {
+    fn shrinking_delay_does_not_reorder() {
         let ms = |millis: u64| Time::from_micros(millis * 1000);
         let changes = vec![(ms(100), Duration::from_millis(10))];
         let mut delay = Delay::new(&Schedule { initial: Duration::from_millis(50), changes });

@@ -116,7 +116,7 @@ mod tests {
     const MS: u64 = NANOS_PER_MILLI;
 
     #[test]
-    fn opportunities_are_shared_by_what_was_queued_before_them() {
+    fn queued_packets_share_opportunities() {
         let mut trace = Opportunities::new(Arc::new(vec![5, 10]));
         assert_eq!(offer(&mut trace, 0, 700), 5);
         assert_eq!(offer(&mut trace, 4 * MS, 700), 5);
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn unused_opportunities_are_lost_and_an_arrival_at_one_misses_it() {
+    fn unused_opportunities_are_lost() {
         let mut trace = Opportunities::new(Arc::new(vec![0, 2, 2, 3]));
         assert_eq!(offer(&mut trace, 2 * MS, 1500), 3);
         assert_eq!(offer(&mut trace, 7 * MS, 4500), 9); // 8, 8, 9: the round that starts at 6

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bursts_lose_the_stationary_share_in_runs_of_the_right_length() {
+    fn bursts_match_stationary_loss_and_length() {
         // Gilbert's model: bad loses everything. P(bad) = 0.01 / (0.01 + 0.25) = 1/26; a run lasts 1 / 0.25 = 4 packets.
         let p = Probability::from_f64;
         let config = Config {

@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn extra_delay_is_uniform_up_to_the_amplitude() {
+    fn extra_delay_is_uniform() {
         let mut jitter = jitter(Duration::from_nanos(3), true);
         let mut seen = [0u32; 4];
         for _ in 0..40_000 {
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn without_reordering_a_packet_waits_for_its_predecessor() {
+    fn without_reordering_packets_await_predecessors() {
         let mut jitter = jitter(Duration::from_millis(1), false);
         let mut before = Time::ZERO;
         for nanos in (0..10_000_000).step_by(1000) {

@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn no_time_is_lost_over_a_million_packets() {
+    fn million_packets_lose_no_time() {
         // A rate with no neat packet time: 1e6 packets of 1500 bytes at 99,999,999 bit/s take 120.0000012 s.
         let rate = Rate::from_bits_per_sec(99_999_999);
         let mut link = ConstantRate::new(rate, Bytes::MAX);
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_counts_what_is_not_yet_on_the_wire() {
+    fn limit_counts_unsent_bytes() {
         // 8 Mbit/s is a byte a microsecond. Room for 3000 bytes.
         let limit = Bytes::new(3000);
         let mut link = ConstantRate::new(mbit(8), limit);
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_is_sent_partly_at_each_rate_and_waits_through_an_outage() {
+    fn transmission_spans_rates_and_outages() {
         // A byte a microsecond; nothing from 1000 us; two bytes a microsecond from 5000 us.
         let changes = vec![(micros(1000), Rate::ZERO), (micros(5000), mbit(16))];
         let mut link = ScheduledRate::new(&Schedule { initial: mbit(8), changes });
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_goes_down_for_good_keeps_its_packets() {
+    fn permanently_down_link_keeps_packets() {
         let mut link =
             ScheduledRate::new(&Schedule { initial: mbit(8), changes: vec![(micros(10), Rate::ZERO)] });
         assert_eq!(link.offer(micros(0), 10, Bytes::MAX), Ok(micros(10)));

@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn loss_keeps_its_probability_and_its_schedule() {
+    fn loss_follows_probability_and_schedule() {
         let changes = vec![(Time::from_nanos(100_000), Probability::from_f64(1.0))];
         let schedule = Schedule { initial: Probability::from_f64(0.02), changes };
         let mut loss = Loss::new(&schedule, Stream::new(1, 0));

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_burst_passes_and_then_the_rate() {
+    fn burst_passes_then_rate_applies() {
         // 8 Mbit/s is a byte a microsecond; the bucket holds two packets of 1000 bytes.
         let mut policer = Policing::new(Rate::from_bits_per_sec(8_000_000), Bytes::new(2000));
         let mut passes = |micros, bytes| policer.offer(Time::from_micros(micros), bytes, Bytes::MAX).is_ok();

@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_burst_passes_at_once_and_the_rest_at_the_rate() {
+    fn burst_passes_then_rest_at_rate() {
         // 8 Mbit/s is a byte a microsecond; the bucket holds 3000.
         let mut bucket = Bucket::new(Rate::from_bits_per_sec(8_000_000), Bytes::new(3000));
         let departures = [0, 0, 0, 0, 9_000, 9_000, 9_000]
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn rounding_a_wait_up_loses_no_tokens() {
+    fn rounding_waits_loses_no_tokens() {
         // 3 Gbit/s: a byte in 2 2/3 ns. The long-run rate is exact.
         let mut bucket = Bucket::new(Rate::from_bits_per_sec(3_000_000_000), Bytes::new(1));
         let departures: Vec<u64> = (0..7).map(|_| bucket.wait(Time::ZERO, 1).as_nanos()).collect();

@@ -12,7 +12,7 @@ use super::files::{Files, read_file};
 use super::values::{check_name, required};
 use crate::bounds;
 use crate::error::ScenarioError;
-use crate::quantity::{Quantity, Said};
+use crate::quantity::{Quantity, QuantityText};
 
 /// What the elements need to know about the scenario.
 pub(crate) struct Builder<'a> {
@@ -56,16 +56,16 @@ impl Builder<'_> {
     pub(crate) fn times<'s>(
         &self,
         field: &str,
-        times: impl Iterator<Item = &'s Option<Said<Duration>>>,
+        times: impl Iterator<Item = &'s Option<QuantityText<Duration>>>,
     ) -> Result<Vec<Time>, ScenarioError> {
         let mut previous = Duration::ZERO;
         let mut read = Vec::new();
-        for (index, said) in times.enumerate() {
+        for (index, written) in times.enumerate() {
             let field = format!("{field}[{index}].at");
-            let said = required(&field, said)?;
-            let at = said.read(&field)?;
+            let written = required(&field, written)?;
+            let at = written.read(&field)?;
             let wrong = |problem: String, expected: String, fix: &str| {
-                Err(said.error(&field, problem).expected(expected).fix(fix))
+                Err(written.error(&field, problem).expected(expected).fix(fix))
             };
             if at <= previous {
                 let expected = format!("a time after {}", previous.text());

@@ -13,7 +13,7 @@ use crate::document::{
 };
 use crate::error::ScenarioError;
 use crate::program::Program;
-use crate::quantity::{Count, Quantity, Said, Size};
+use crate::quantity::{Count, Quantity, QuantityText, Size};
 use crate::spec::{FlowSpec, Transfer, Workload};
 
 /// Resolves the flows; those without a controller get the `alternative`.
@@ -177,41 +177,42 @@ impl Times {
         let any = Duration::ZERO..=bounds::MAX_DURATION;
         let at = |key: &str| format!("{field}.{key}");
         let end = frame.spec.duration_ns;
-        let start_said = default(&document.start, "0");
-        let start = start_said.read_within(&at("start"), any.clone())?;
-        let stagger_said = default(&document.stagger, "0");
-        let stagger = stagger_said.read_within(&at("stagger"), any.clone())?;
-        let too_late = |said: &Said<Duration>, key: &str, last: Duration| {
-            said.error(&at(key), format!("lets a flow start at {}", last.text()))
+        let start_text = default(&document.start, "0");
+        let start = start_text.read_within(&at("start"), any.clone())?;
+        let stagger_text = default(&document.stagger, "0");
+        let stagger = stagger_text.read_within(&at("stagger"), any.clone())?;
+        let too_late = |written: &QuantityText<Duration>, key: &str, last: Duration| {
+            written
+                .error(&at(key), format!("lets a flow start at {}", last.text()))
                 .expected(format!("a start before the end ({})", end.text()))
                 .fix("start earlier, or make duration longer")
         };
         if start >= end {
-            return Err(too_late(&start_said, "start", start));
+            return Err(too_late(&start_text, "start", start));
         }
         // Both factors are bounded, and their product is below 2^63.
         let last_start = start + stagger.saturating_mul(count - 1);
         if last_start >= end {
-            return Err(too_late(&stagger_said, "stagger", last_start));
+            return Err(too_late(&stagger_text, "stagger", last_start));
         }
         let left = end - last_start;
         let jitter = match &document.start_jitter {
-            Some(said) => said.read_within(&at("start_jitter"), any.clone())?,
+            Some(written) => written.read_within(&at("start_jitter"), any.clone())?,
             // A start is below the sum, so that every flow starts before the end.
             None => rtt.min(left),
         };
-        if let (Some(said), true) = (&document.start_jitter, jitter > left) {
-            return Err(said
+        if let (Some(written), true) = (&document.start_jitter, jitter > left) {
+            return Err(written
                 .error(&at("start_jitter"), "may let a flow start after the end")
                 .expected(format!("at most {}, from the last start to the end", left.text()))
                 .write(format!("\"{}\"", rtt.min(left).text())));
         }
-        let stop = document.stop.as_ref().map(|said| said.read_within(&at("stop"), any)).transpose()?;
-        if let (Some(stop), Some(said)) = (stop, &document.stop)
+        let stop = document.stop.as_ref().map(|written| written.read_within(&at("stop"), any)).transpose()?;
+        if let (Some(stop), Some(written)) = (stop, &document.stop)
             && stop <= last_start + jitter
         {
             let latest = (last_start + jitter).text();
-            return Err(said
+            return Err(written
                 .error(&at("stop"), "is not after the start")
                 .expected(format!("a time after {latest}, the latest start (start_jitter included)"))
                 .fix("stop later, or start earlier"));
@@ -220,12 +221,16 @@ impl Times {
     }
 }
 
-fn own_rtt(field: &str, said: &Option<Said<Duration>>, frame: &Frame) -> Result<Duration, ScenarioError> {
-    let Some(said) = said else { return Ok(frame.rtt) };
-    let rtt = said.read_within(field, Duration::ZERO..=bounds::MAX_DELAY)?;
+fn own_rtt(
+    field: &str,
+    written: &Option<QuantityText<Duration>>,
+    frame: &Frame,
+) -> Result<Duration, ScenarioError> {
+    let Some(written) = written else { return Ok(frame.rtt) };
+    let rtt = written.read_within(field, Duration::ZERO..=bounds::MAX_DELAY)?;
     if rtt < frame.rtt {
         let least = frame.rtt.text();
-        return Err(said
+        return Err(written
             .error(field, format!("is below the path's round-trip time ({least})"))
             .expected(format!("at least {least}"))
             .fix("lower path.rtt to the smallest of all flows, and give the others their own"));
@@ -265,8 +270,8 @@ fn workload(
         .expected("one of them")
         .fix(format!("leave out {first}, or {second}")));
     }
-    if let Some(said) = size {
-        return Ok(Workload::Finite { size_bytes: application.amount("size", said)? });
+    if let Some(written) = size {
+        return Ok(Workload::Finite { size_bytes: application.amount("size", written)? });
     }
     if let Some(bursts) = bursts {
         return application.bursts(bursts);
@@ -343,12 +348,12 @@ impl Application<'_> {
                 .expected(format!("1 to {} transfers", bounds::MAX_TRANSFERS))
                 .fix(format!("write {example}")));
         }
-        let transfer = |(index, said): (usize, &TransferDocument)| {
+        let transfer = |(index, written): (usize, &TransferDocument)| {
             let at = |key: &str| format!("transfers[{index}].{key}");
-            let size = self.required(&at("size"), said.size.as_ref(), "an amount", example)?;
+            let size = self.required(&at("size"), written.size.as_ref(), "an amount", example)?;
             Ok(Transfer {
                 size_bytes: self.amount(&at("size"), size)?,
-                pause_ns: self.pause(&at("pause"), &said.pause)?,
+                pause_ns: self.pause(&at("pause"), &written.pause)?,
             })
         };
         let resolved: Result<Vec<Transfer>, ScenarioError> =
@@ -371,49 +376,50 @@ impl Application<'_> {
     fn required<'a, T>(
         &self,
         key: &str,
-        said: Option<&'a Said<T>>,
+        written: Option<&'a QuantityText<T>>,
         expected: &str,
         example: &str,
-    ) -> Result<&'a Said<T>, ScenarioError> {
-        said.ok_or_else(|| {
+    ) -> Result<&'a QuantityText<T>, ScenarioError> {
+        written.ok_or_else(|| {
             ScenarioError::missing(&self.at(key)).expected(expected).fix(format!("write {example}"))
         })
     }
 
     /// How much it sends, given in bytes, segments or bandwidth-delay products.
-    fn amount(&self, key: &str, said: &Said<Size>) -> Result<Bytes, ScenarioError> {
+    fn amount(&self, key: &str, written: &QuantityText<Size>) -> Result<Bytes, ScenarioError> {
         let field = &self.at(key);
-        let size_bytes = said.read(field)?.bytes(Bytes::new(self.mss), self.bdp);
+        let size_bytes = written.read(field)?.bytes(Bytes::new(self.mss), self.bdp);
         let most = Size::Bytes(bounds::MAX_FLOW_SIZE).text();
         let size_bytes = size_bytes
             .filter(|size| *size <= bounds::MAX_FLOW_SIZE)
-            .ok_or_else(|| said.error(field, format!("is above {most}")))?;
+            .ok_or_else(|| written.error(field, format!("is above {most}")))?;
         if size_bytes == Bytes::ZERO {
-            return Err(said.error(field, "is zero").expected("at least one byte").write("\"10 MB\""));
+            return Err(written.error(field, "is zero").expected("at least one byte").write("\"10 MB\""));
         }
         Ok(size_bytes)
     }
 
-    fn pause(&self, key: &str, said: &Option<Said<Duration>>) -> Result<Duration, ScenarioError> {
-        default(said, "0").read_within(&self.at(key), Duration::ZERO..=bounds::MAX_DURATION)
+    fn pause(&self, key: &str, written: &Option<QuantityText<Duration>>) -> Result<Duration, ScenarioError> {
+        default(written, "0").read_within(&self.at(key), Duration::ZERO..=bounds::MAX_DURATION)
     }
 }
 
 fn max_cwnd(
     field: &str,
-    said: &Option<Said<Size>>,
+    written: &Option<QuantityText<Size>>,
     frame: &Frame,
     bdp: Bytes,
 ) -> Result<Option<u32>, ScenarioError> {
-    let Some(said) = said else { return Ok(None) };
-    let size = said.read(field)?;
-    let wire_bytes = size.bytes(frame.packet(), bdp).ok_or_else(|| said.error(field, "is too large"))?;
+    let Some(written) = written else { return Ok(None) };
+    let size = written.read(field)?;
+    let wire_bytes = size.bytes(frame.packet(), bdp).ok_or_else(|| written.error(field, "is too large"))?;
     let segments = wire_bytes.as_u64() / frame.packet().as_u64();
     match u32::try_from(segments).ok().filter(|segments| *segments <= bounds::MAX_CWND) {
-        Some(0) => {
-            Err(said.error(field, "is below one packet").expected("at least one packet").write("\"2 bdp\""))
-        }
-        None => Err(said.error(field, format!("is above {} packets", bounds::MAX_CWND))),
+        Some(0) => Err(written
+            .error(field, "is below one packet")
+            .expected("at least one packet")
+            .write("\"2 bdp\"")),
+        None => Err(written.error(field, format!("is above {} packets", bounds::MAX_CWND))),
         segments => Ok(segments),
     }
 }

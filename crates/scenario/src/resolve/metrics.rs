@@ -7,17 +7,18 @@ use crate::bounds::{MAX_KEPT_RTT, MAX_KEPT_RTTVAR, MAX_REORDERING, MAX_WINDOW};
 use crate::document::MetricsDocument;
 use crate::error::ScenarioError;
 use crate::metrics::{Metric, MetricsSpec};
-use crate::quantity::{Count, Said};
+use crate::quantity::{Count, QuantityText};
 
 /// Reads `hosts.metrics`.
 pub(super) fn resolve(document: &MetricsDocument) -> Result<MetricsSpec, ScenarioError> {
-    let count = |field: &str, said: &Option<Said<Count>>, most: u64| {
-        let said = default(said, "0");
-        said.read_within(&format!("hosts.metrics.{field}"), Count(0)..=Count(most))
+    let count = |field: &str, written: &Option<QuantityText<Count>>, most: u64| {
+        let written = default(written, "0");
+        written
+            .read_within(&format!("hosts.metrics.{field}"), Count(0)..=Count(most))
             .map(|count| count.0 as u32)
     };
-    let time = |field: &str, said: &Option<Said<Duration>>, most: Duration| {
-        default(said, "0").read_within(&format!("hosts.metrics.{field}"), Duration::ZERO..=most)
+    let time = |field: &str, written: &Option<QuantityText<Duration>>, most: Duration| {
+        default(written, "0").read_within(&format!("hosts.metrics.{field}"), Duration::ZERO..=most)
     };
     let mut locked = document.locked.clone().unwrap_or_default();
     locked.sort_unstable();
@@ -26,7 +27,7 @@ pub(super) fn resolve(document: &MetricsDocument) -> Result<MetricsSpec, Scenari
     if cwnd == 0 && locked.contains(&Metric::Cwnd) {
         const FIELD: &str = "hosts.metrics.cwnd";
         let error = match &document.cwnd {
-            Some(said) => said.error(FIELD, "is locked, and a locked window is a cap"),
+            Some(written) => written.error(FIELD, "is locked, and a locked window is a cap"),
             None => ScenarioError::missing(FIELD),
         };
         return Err(error

@@ -16,7 +16,7 @@ use crate::declared::WithOptions;
 use crate::document::{Document, FlowDocument, PathDocument, ReverseDocument};
 use crate::elements::Element;
 use crate::metrics::{Metric, MetricsSpec};
-use crate::quantity::{Quantity, Said, Size};
+use crate::quantity::{Quantity, QuantityText, Size};
 use crate::spec::{EcnUse, FlowSpec, Spec};
 use crate::unit::Unit;
 
@@ -52,7 +52,7 @@ struct Way<'a> {
     own: usize,
     after: &'a [Element],
     /// The buffer of its own link as it is given.
-    buffer: Option<&'a Said<Size>>,
+    buffer: Option<&'a QuantityText<Size>>,
     /// Whether the document itself says that its own queue and loss take bursts whole.
     bursts: bool,
     /// Whether hosts hand over several packets as one.
@@ -116,7 +116,7 @@ impl<'a> Way<'a> {
     }
 
     /// The buffer of an element as it is given.
-    fn given(&self, index: usize) -> Option<&Said<Size>> {
+    fn given(&self, index: usize) -> Option<&QuantityText<Size>> {
         let behind = self.before.len() + self.own;
         match index {
             index if index < self.before.len() => self.before[index].buffer(),
@@ -132,17 +132,17 @@ impl<'a> Way<'a> {
             let (rate, queue) = (nominal_rate(element)?, element.queue()?);
             let (bdp, given) = (rate.bytes_in(rtt), self.given(index));
             let packets = bounds::LEAST_ASSUMED_PACKETS;
-            let Some(said) = given else {
+            let Some(written) = given else {
                 // On the way back, the default does not depend on the path.
                 return (self.is_forward() && queue.bytes > bdp).then(|| {
                     let bdp = bdp.as_u64() as f64 / f64::from(spec.mtu_bytes);
                     format!("buffer: {packets} packets (assumed; 1 BDP is {bdp:.1} packets)")
                 });
             };
-            let asked = said.read("buffer").ok()?.bytes(Bytes::ZERO, bdp)?;
-            let is_bdp = matches!(said.read("buffer"), Ok(Size::Bdp(_)));
+            let asked = written.read("buffer").ok()?.bytes(Bytes::ZERO, bdp)?;
+            let is_bdp = matches!(written.read("buffer"), Ok(Size::Bdp(_)));
             (is_bdp && queue.bytes > asked).then(|| {
-                let (place, given) = (self.place(index), said.text());
+                let (place, given) = (self.place(index), written.text());
                 format!("{place}.buffer: {packets} packets (assumed; {given} is below one packet)")
             })
         })

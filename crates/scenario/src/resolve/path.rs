@@ -17,7 +17,7 @@ use crate::declared::{Options, WithOptions};
 use crate::document::{PathDocument, ReverseDocument};
 use crate::elements::Element;
 use crate::error::ScenarioError;
-use crate::quantity::Said;
+use crate::quantity::QuantityText;
 use crate::unit::Unit;
 
 /// A path in numbers.
@@ -55,9 +55,11 @@ pub(super) fn resolve(
                 .expected("rate, rtt or loss together with at")
                 .fix("add what changes, or remove the change"));
         }
-        read_change(&mut rates, time, &change.rate, |said| rate(&format!("{field}.rate"), said))?;
-        read_change(&mut rtts, time, &change.rtt, |said| delay(&format!("{field}.rtt"), said))?;
-        read_change(&mut losses, time, &change.loss, |said| probability(&format!("{field}.loss"), said))?;
+        read_change(&mut rates, time, &change.rate, |written| rate(&format!("{field}.rate"), written))?;
+        read_change(&mut rtts, time, &change.rtt, |written| delay(&format!("{field}.rtt"), written))?;
+        read_change(&mut losses, time, &change.loss, |written| {
+            probability(&format!("{field}.loss"), written)
+        })?;
     }
 
     let (bottleneck, bottleneck_rate) = builder.bottleneck(document, rates)?;
@@ -85,7 +87,7 @@ struct Direction<'a> {
     link: Option<ElementConfig>,
     unit: Option<Unit>,
     /// The loss at the start, and its changes.
-    loss: (&'a Option<Said<Probability>>, Vec<(Time, Probability)>),
+    loss: (&'a Option<QuantityText<Probability>>, Vec<(Time, Probability)>),
     options: &'a Options,
     after: &'a [Element],
     delay: Schedule<Duration>,
@@ -127,7 +129,7 @@ impl Builder<'_> {
                     .expected("burst together with rate")
                     .fix("remove burst"));
             }
-            (said, None, burst) => (rate("path.rate", said)?, burst),
+            (written, None, burst) => (rate("path.rate", written)?, burst),
         };
         match burst {
             None => {
@@ -166,8 +168,10 @@ impl Builder<'_> {
                     .expected("rate or loss together with at")
                     .fix("add what changes, or remove the change"));
             }
-            read_change(&mut rates, time, &change.rate, |said| rate(&format!("{field}.rate"), said))?;
-            read_change(&mut losses, time, &change.loss, |said| probability(&format!("{field}.loss"), said))?;
+            read_change(&mut rates, time, &change.rate, |written| rate(&format!("{field}.rate"), written))?;
+            read_change(&mut losses, time, &change.loss, |written| {
+                probability(&format!("{field}.loss"), written)
+            })?;
         }
         let link = self.reverse_link(document, rates)?;
         if document.unit.is_some() && link.is_none() && document.loss.is_none() && losses.is_empty() {
@@ -279,11 +283,11 @@ fn fixed_rate(field: &str, what: &str, changeable: &str, with: &str) -> Scenario
 fn read_change<T: Clone>(
     changes: &mut Vec<(Time, T)>,
     time: Time,
-    said: &Option<Said<T>>,
-    read: impl Fn(&Option<Said<T>>) -> Result<T, ScenarioError>,
+    written: &Option<QuantityText<T>>,
+    read: impl Fn(&Option<QuantityText<T>>) -> Result<T, ScenarioError>,
 ) -> Result<(), ScenarioError> {
-    if said.is_some() {
-        changes.push((time, read(said)?));
+    if written.is_some() {
+        changes.push((time, read(written)?));
     }
     Ok(())
 }

@@ -54,7 +54,7 @@ fn millis(millis: u64) -> Duration {
 }
 
 #[test]
-fn ecn_is_what_the_controller_needs_or_else_what_the_hosts_are_set_to() {
+fn controller_ecn_overrides_host_setting() {
     let uses = |ecn: &str| {
         let text = format!(
             r#"
@@ -78,7 +78,7 @@ fn ecn_is_what_the_controller_needs_or_else_what_the_hosts_are_set_to() {
 }
 
 #[test]
-fn a_short_scenario_resolves_with_every_default() {
+fn minimal_scenario_resolves_with_defaults() {
     let spec = toml(&format!("{PATH}{FLOW}"));
     assert_eq!(spec.name, "scenario");
     assert_eq!(spec.duration_ns, Duration::from_secs(20));
@@ -288,14 +288,14 @@ fn everything_that_may_be_said_resolves() {
 }
 
 #[test]
-fn json_of_the_same_shape_is_the_same_scenario() {
+fn json_resolves_like_toml() {
     let json = r#"{ "name": null, "path": { "rate": "100mbit", "rtt": "40ms", "buffer": "1bdp", "loss": null },
                     "flows": [{ "controller": "bbr" }] }"#;
     assert_eq!(resolve(json, Format::Json, None).unwrap(), toml(&format!("{PATH}{FLOW}")));
 }
 
 #[test]
-fn compare_gives_one_spec_for_each_controller() {
+fn compare_yields_one_spec_per_controller() {
     let specs = resolve_all(&format!("compare = [\"bbr1\", \"cubic\"]\n{PATH}"), Format::Toml, None).unwrap();
     let labels: Vec<&str> = specs.iter().map(|(label, _)| label.as_str()).collect();
     assert_eq!(labels, ["bbr1", "cubic"]);
@@ -307,7 +307,7 @@ fn compare_gives_one_spec_for_each_controller() {
 }
 
 #[test]
-fn compare_leaves_flows_with_a_controller_alone() {
+fn compare_keeps_explicit_flow_controllers() {
     let text =
         format!("compare = [\"bbr1\", \"reno\"]\n{PATH}[[flows]]\n[[flows]]\ncontroller = \"cubic\"\n");
     let specs = resolve_all(&text, Format::Toml, None).unwrap();
@@ -316,13 +316,13 @@ fn compare_leaves_flows_with_a_controller_alone() {
 }
 
 #[test]
-fn without_compare_the_label_is_the_name() {
+fn without_compare_label_is_scenario_name() {
     let specs = resolve_all(&format!("name = \"mine\"\n{PATH}{FLOW}"), Format::Toml, None).unwrap();
     assert_eq!(specs[0].0, "mine");
 }
 
 #[test]
-fn a_token_bucket_can_be_the_bottleneck() {
+fn token_bucket_can_be_bottleneck() {
     let spec = toml(
         &PATH.replace("rtt", "burst = \"15 KB\"\nrtt").replace("[path]", "compare = [\"bbr1\"]\n[path]"),
     );
@@ -331,7 +331,7 @@ fn a_token_bucket_can_be_the_bottleneck() {
 }
 
 #[test]
-fn a_router_counts_frames_and_takes_bursts_whole() {
+fn router_counts_frames_and_admits_bursts() {
     let router = |more: &str| {
         let words = format!("router = \"tbf\"\nburst = \"15 KB\"\nloss = 0.1\n{more}\nrtt");
         toml(&format!("{}{FLOW}", PATH.replace("rtt", &words)))
@@ -348,7 +348,7 @@ fn a_router_counts_frames_and_takes_bursts_whole() {
 }
 
 #[test]
-fn long_runs_and_many_flows_are_sampled_less_often_by_default() {
+fn larger_runs_sample_less_often() {
     let interval = |text: &str| toml(text).sample_interval_ns.map(Duration::as_millis);
     assert_eq!(interval(&format!("duration = \"200 s\"\n{PATH}{FLOW}")), Some(10));
     assert_eq!(interval(&format!("duration = \"1 h\"\n{PATH}{FLOW}")), Some(181));
@@ -357,7 +357,7 @@ fn long_runs_and_many_flows_are_sampled_less_often_by_default() {
 }
 
 #[test]
-fn runs_without_series_are_sampled_for_their_summary() {
+fn runs_without_series_are_still_sampled() {
     let spec = toml(&format!("{PATH}{FLOW}[record]\nseries = false\n"));
     assert_eq!((spec.sample_interval_ns, spec.keep_series), (Some(Duration::from_millis(10)), false));
     assert_eq!(Spec::from_json(&spec.to_json()).unwrap(), spec);

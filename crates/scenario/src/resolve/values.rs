@@ -6,20 +6,20 @@ use fullpipe_units::{Duration, Rate};
 use crate::bounds;
 use crate::check;
 use crate::error::ScenarioError;
-use crate::quantity::{Quantity, Said};
+use crate::quantity::{Quantity, QuantityText};
 use crate::queue;
 
 /// The given value, or else the default.
-pub(crate) fn default<T: Clone>(said: &Option<Said<T>>, text: &str) -> Said<T> {
-    said.clone().unwrap_or_else(|| Said::new(text))
+pub(crate) fn default<T: Clone>(written: &Option<QuantityText<T>>, text: &str) -> QuantityText<T> {
+    written.clone().unwrap_or_else(|| QuantityText::new(text))
 }
 
 /// The given value, or an error.
 pub(crate) fn required<'a, T: Quantity>(
     field: &str,
-    said: &'a Option<Said<T>>,
-) -> Result<&'a Said<T>, ScenarioError> {
-    said.as_ref().ok_or_else(|| {
+    written: &'a Option<QuantityText<T>>,
+) -> Result<&'a QuantityText<T>, ScenarioError> {
+    written.as_ref().ok_or_else(|| {
         ScenarioError::missing(field).expected(T::EXPECTED).write(format!("\"{}\"", T::EXAMPLES[0]))
     })
 }
@@ -35,24 +35,27 @@ pub(crate) fn check_name(field: &str, name: &str) -> Result<(), ScenarioError> {
     }
 }
 
-pub(crate) fn rate(field: &str, said: &Option<Said<Rate>>) -> Result<Rate, ScenarioError> {
-    required(field, said)?.read_within(field, bounds::MIN_RATE..=bounds::MAX_RATE)
+pub(crate) fn rate(field: &str, written: &Option<QuantityText<Rate>>) -> Result<Rate, ScenarioError> {
+    required(field, written)?.read_within(field, bounds::MIN_RATE..=bounds::MAX_RATE)
 }
 
 /// Rates in rising order.
-pub(crate) fn radio_rates(field: &str, said: &Option<Vec<Said<Rate>>>) -> Result<Vec<Rate>, ScenarioError> {
+pub(crate) fn radio_rates(
+    field: &str,
+    written: &Option<Vec<QuantityText<Rate>>>,
+) -> Result<Vec<Rate>, ScenarioError> {
     const EXPECTED: &str = "rates that rise, the first granted at the start";
     const EXAMPLE: &str = "[\"5 Mbit/s\", \"10 Mbit/s\", \"20 Mbit/s\"]";
-    let said = said.as_deref().unwrap_or_default();
-    if said.is_empty() {
+    let written = written.as_deref().unwrap_or_default();
+    if written.is_empty() {
         return Err(ScenarioError::missing(field).expected(EXPECTED).write(EXAMPLE));
     }
     let mut rates: Vec<Rate> = Vec::new();
-    for (index, said) in said.iter().enumerate() {
+    for (index, written) in written.iter().enumerate() {
         let field = format!("{field}[{index}]");
-        let rate = said.read_within(&field, bounds::MIN_RATE..=bounds::MAX_RATE)?;
+        let rate = written.read_within(&field, bounds::MIN_RATE..=bounds::MAX_RATE)?;
         if rates.last().is_some_and(|&before| rate <= before) {
-            return Err(said
+            return Err(written
                 .error(&field, "is not above the one before it")
                 .expected(EXPECTED)
                 .fix("list the rates in rising order"));
@@ -63,8 +66,8 @@ pub(crate) fn radio_rates(field: &str, said: &Option<Vec<Said<Rate>>>) -> Result
 }
 
 /// The queue of a radio: drop-tail only.
-pub(crate) fn radio_queue(field: &str, said: &Option<String>) -> Result<(), ScenarioError> {
-    let discipline = queue::read(field, said)?;
+pub(crate) fn radio_queue(field: &str, written: &Option<String>) -> Result<(), ScenarioError> {
+    let discipline = queue::read(field, written)?;
     if discipline.is_fifo() {
         return Ok(());
     }
@@ -74,13 +77,16 @@ pub(crate) fn radio_queue(field: &str, said: &Option<String>) -> Result<(), Scen
         .fix("remove queue, or use a link"))
 }
 
-pub(crate) fn delay(field: &str, said: &Option<Said<Duration>>) -> Result<Duration, ScenarioError> {
-    required(field, said)?.read_within(field, Duration::ZERO..=bounds::MAX_DELAY)
+pub(crate) fn delay(
+    field: &str,
+    written: &Option<QuantityText<Duration>>,
+) -> Result<Duration, ScenarioError> {
+    required(field, written)?.read_within(field, Duration::ZERO..=bounds::MAX_DELAY)
 }
 
 pub(crate) fn probability(
     field: &str,
-    said: &Option<Said<Probability>>,
+    written: &Option<QuantityText<Probability>>,
 ) -> Result<Probability, ScenarioError> {
-    required(field, said)?.read(field)
+    required(field, written)?.read(field)
 }

@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_chunk_stalls_playback_until_it_is_there() {
+    fn late_chunk_stalls_playback() {
         let mut player = Playback::new(Duration::from_millis(400), Duration::from_millis(1000));
         assert_eq!(player.stalled(at(5000)), Duration::ZERO, "it has not begun");
         assert_eq!(player.on_chunk(at(5000)), at(5000));
@@ -63,7 +63,7 @@ mod tests {
     proptest! {
         /// Time passes in playing, in standing still, or before the first chunk; and the buffer never overflows.
         #[test]
-        fn playing_and_standing_still_fill_the_time(
+        fn playing_and_stalls_fill_all_time(
             chunk in 1..5_000_u64,
             more in 0..20_000_u64,
             delays in prop::collection::vec(0..8_000_u64, 1..40),

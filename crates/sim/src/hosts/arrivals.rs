@@ -88,14 +88,14 @@ mod tests {
     }
 
     #[test]
-    fn packets_that_arrive_while_a_host_is_on_its_way_are_handled_together() {
+    fn arrivals_before_wakeup_are_batched() {
         // 1 us apart: at least the first three come before the host, which takes 76 us or more.
         let handled = handled(1, &[0, 1, 2, 1000]);
         assert_eq!(handled.iter().map(|(_, count)| count).collect::<Vec<_>>(), [&3, &1]);
     }
 
     #[test]
-    fn no_packet_is_handled_before_it_arrives_nor_later_than_was_ever_measured() {
+    fn handling_delay_is_within_measured_range() {
         for seed in 0..500 {
             let (at, count) = handled(seed, &[0])[0];
             assert_eq!(count, 1);

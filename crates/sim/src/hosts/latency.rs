@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_met_exactly_and_lines_join_them() {
+    fn quantiles_are_exact_and_interpolated() {
         assert_eq!(at(&AWAKE, 0), Duration::from_micros(3));
         assert_eq!(at(&AWAKE, 1 << 31), Duration::from_micros(38));
         // An eighth lies a sixth of the way from a tenth to a quarter: 21 + 9 / 6.
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn processors_sleep_the_more_deeply_the_longer_nothing_happens() {
+    fn longer_idle_deepens_processor_sleep() {
         let silences = [0, 29, 30, 1_499, 1_500, 99_999, 100_000].map(|us| Some(Duration::from_micros(us)));
         let found = silences.map(|silence| arrival(silence)[5].1);
         assert_eq!(found, [38, 38, 29, 29, 78, 78, 147]);

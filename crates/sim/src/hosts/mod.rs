@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn data_waits_in_pieces_of_64_kb_where_hosts_are_real() {
+    fn linux_hosts_buffer_64_kb_pieces() {
         assert_eq!(piece("", ""), None);
         assert_eq!(piece("model = \"linux\"", ""), Some(45));
         assert_eq!(piece("model = \"linux\"\nmtu = 9000", "size = \"9 MB\""), Some(7));

@@ -509,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn early_segments_are_acknowledged_at_once_and_later_ones_in_pairs() {
+    fn early_segments_are_acked_at_once() {
         let mut receiver = receiver();
         // A window that cannot grow any more, so that only the count of quick ACKs decides.
         receiver.window = ReceiveWindow::new(1000, [4096, 60_000, 60_000], Time::ZERO);
@@ -519,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_timer_holds_compressed_acks_a_little_longer() {
+    fn late_timer_delays_compressed_acks() {
         let due = |linux: bool| {
             let mut receiver = receiver();
             receiver.on_established(Duration::from_millis(100));
@@ -542,7 +542,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_before_a_retransmission_that_overtook_it_is_old() {
+    fn segment_overtaken_by_retransmission_is_old() {
         for (checks, taken) in [(false, 5), (true, 3)] {
             let mut receiver = receiver();
             if checks {
@@ -586,7 +586,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_segment_that_had_arrived_is_reported_as_a_duplicate() {
+    fn old_received_segment_reports_duplicate() {
         let mut receiver = receiver();
         receiver.behave_as_linux(Latency::ack_timer(1));
         for seq in 0..3 {
@@ -600,7 +600,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lone_segment_waits_for_the_delayed_ack_timer() {
+    fn lone_segment_waits_for_delayed_ack() {
         let mut receiver = receiver();
         receiver.window = ReceiveWindow::new(1000, [4096, 60_000, 60_000], Time::ZERO);
         let mut seq = 0;
@@ -614,7 +614,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delayed_ack_that_waited_for_its_timer_lets_the_next_wait_longer() {
+    fn delayed_ack_timeout_lengthens_next_delay() {
         let mut receiver = receiver();
         receiver.window = ReceiveWindow::new(1000, [4096, 60_000, 60_000], Time::ZERO);
         receiver.on_established(Duration::from_millis(150));
@@ -637,7 +637,7 @@ mod tests {
     }
 
     #[test]
-    fn duplicates_are_compressed_after_three_and_flushed_by_the_timer() {
+    fn duplicate_acks_are_compressed_after_three() {
         let mut receiver = receiver();
         for seq in 0..60 {
             arrive(&mut receiver, seq, seq);
@@ -652,7 +652,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_is_reported_before_others_push_it_out() {
+    fn sack_block_is_reported_before_eviction() {
         let mut receiver = receiver();
         for seq in 0..60 {
             arrive(&mut receiver, seq, seq);
@@ -687,7 +687,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_last_segment_that_arrives_early_counts_its_own_bytes() {
+    fn early_short_tail_counts_own_bytes() {
         let mut receiver = receiver();
         arrive(&mut receiver, 1, 0);
         let tail = Arrival { seq: 2, segments: 1, bytes: 300, stamp_ms: 2, echo_ms: 0, ..MERE };
@@ -697,7 +697,7 @@ mod tests {
     }
 
     #[test]
-    fn merged_data_that_is_partly_known_delivers_the_rest_once() {
+    fn partly_known_merge_delivers_remainder_once() {
         let mut receiver = receiver();
         for seq in [0, 1, 3, 6] {
             arrive(&mut receiver, seq, seq);
@@ -766,7 +766,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_is_acknowledged_at_once_and_echoed_until_the_sender_has_reduced_its_window() {
+    fn mark_is_echoed_until_cwr() {
         let (mut receiver, first) = steady(EcnUse::Classic);
         let mut seen = Vec::new();
         let mut next = first;
@@ -806,7 +806,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_marked_after_what_could_is_taken_for_a_retransmission() {
+    fn not_ect_after_ect_is_retransmission() {
         let (mut receiver, first) = steady(EcnUse::Classic);
         assert_eq!(arrive_marked(&mut receiver, 1_000, first, Ecn::NotEct, false).len(), 1);
         assert_eq!(arrive_marked(&mut receiver, 1_000, first + 1, Ecn::Ect0, false).len(), 1);
@@ -815,7 +815,7 @@ mod tests {
 
     /// RFC 8257 section 3.2, with delayed ACKs: each ACK is of segments that were marked alike.
     #[test]
-    fn an_exact_receiver_tells_marked_segments_from_others() {
+    fn exact_receiver_distinguishes_marked_segments() {
         let (mut receiver, first) = steady(EcnUse::Exact(Ecn::Ect0));
         let (mut counted, mut acked) = (0, first);
         let marks = [0, 0, 1, 1, 1, 0, 1, 0, 0, 0, 0, 1, 1, 0, 1, 1, 1, 1, 0, 0];
@@ -834,7 +834,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_for_its_ack_is_acknowledged_first_when_marks_begin() {
+    fn mark_start_flushes_pending_ack() {
         let (mut receiver, first) = steady(EcnUse::Exact(Ecn::Ect0));
         assert_eq!(arrive_marked(&mut receiver, 1_000, first, Ecn::Ect0, false), []);
         let acks = arrive_marked(&mut receiver, 1_000, first + 1, Ecn::Ce, false);
@@ -848,7 +848,7 @@ mod tests {
     }
 
     #[test]
-    fn gro_keeps_packets_apart_that_differ_in_their_marks() {
+    fn gro_separates_differing_marks() {
         let mark = |codepoint, cwr| Some(Mark { codepoint, cwr });
         assert!(Mark::can_be_merged(None, None));
         assert!(Mark::can_be_merged(mark(Ecn::Ect0, true), mark(Ecn::Ect0, false)));

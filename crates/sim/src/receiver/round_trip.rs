@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lower_sample_counts_at_once_and_a_higher_one_by_an_eighth() {
+    fn lower_sample_replaces_higher_averages() {
         let mut round_trip = RoundTrip::new();
         for (now, echo, expected_us) in [(40, 0, 40_000), (130, 50, 45_000), (190, 150, 40_000)] {
             round_trip.on_echo(at_ms(now), echo, true);
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn an_echo_counts_once_and_never_from_a_short_segment_or_within_its_millisecond() {
+    fn echo_counts_once_for_full_segments() {
         let mut round_trip = RoundTrip::new();
         round_trip.on_echo(at_ms(10), 10, true);
         round_trip.on_echo(at_ms(30), 20, false);
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_takes_long_tells_nothing() {
+    fn slow_window_gives_no_sample() {
         let mut round_trip = RoundTrip::new();
         round_trip.on_echo(at_ms(40), 0, true);
         round_trip.on_in_order(at_ms(40), 1000, 60_000);

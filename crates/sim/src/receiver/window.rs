@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_doubling_sender_is_never_held_back_below_the_maximum() {
+    fn window_growth_outpaces_doubling_sender() {
         let windows = windows([4096, 131_072, 1 << 31]);
         for (round, window) in windows.iter().enumerate().skip(1) {
             assert!(*window >= (10u64 << (round + 1)) * 1448, "round {round}: {windows:?}");
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn data_out_of_order_takes_room_but_never_moves_the_edge_back() {
+    fn reordered_data_keeps_window_edge() {
         let mut window = ReceiveWindow::new(1448, [4096, 131_072, 131_072], Time::ZERO);
         let edge = window.announce(0, 0);
         assert_eq!(window.announce(0, 60_000), edge);

@@ -595,7 +595,7 @@ mod tests {
     }
 
     #[test]
-    fn the_timestamp_to_echo_never_goes_back() {
+    fn echoed_timestamp_never_decreases() {
         let (mut sender, mut sent) = established(false);
         let mut echo = |at, one: Acknowledgement| {
             sender.on_ack(at_ms(at), &one, &mut sent);
@@ -612,7 +612,7 @@ mod tests {
     }
 
     #[test]
-    fn a_linux_host_takes_no_ack_that_others_overtook_unless_it_only_repeats_a_number() {
+    fn linux_ignores_overtaken_acks_except_duplicates() {
         for checks in [false, true] {
             let (mut sender, mut sent) = established(checks);
             // Whether it is taken, and what is SACKed then.

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_connection_leaves_its_rtt_and_as_much_variation() {
+    fn first_connection_saves_rtt_and_rttvar() {
         // `ip tcp_metrics show` after one: "rtt 46648us rttvar 46648us". srtt_us is in eighths, half of it in quarters.
         let mut entry = entry(saving());
         entry.update(&OPEN);
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shorter_rtt_is_taken_by_an_eighth_and_a_longer_one_at_once() {
+    fn longer_rtt_replaces_shorter_averages() {
         let mut slower = entry(with_rtt(80_000, 1_000));
         slower.update(&OPEN);
         // 640000 - (320000 >> 3); the deviation is 320000 >> 1.
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_disturbed_connection_leaves_its_reordering() {
+    fn only_disordered_connection_saves_reordering() {
         let reordered = Ended { reordering: 20, ..OPEN };
         let left = |old: u32, ended: Ended| {
             let mut entry = entry(MetricsSpec { reordering: old, ..saving() });
@@ -285,14 +285,14 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_that_timed_out_for_good_forgets_the_rtt_and_nothing_else() {
+    fn backed_off_connection_forgets_only_rtt() {
         let mut entry = entry(MetricsSpec { ssthresh: 7, cwnd: 9, ..with_rtt(80_000, 1_000) });
         entry.update(&Ended { backed_off: true, ..OPEN });
         assert_eq!((entry.rtt_x8, entry.rttvar_x4, entry.ssthresh, entry.cwnd), (0, 4_000, 7, 9));
     }
 
     #[test]
-    fn a_threshold_is_kept_and_used_only_where_the_setting_says_so() {
+    fn ssthresh_is_ignored_without_setting() {
         let mut entry = entry(MetricsSpec { save_ssthresh: false, ssthresh: 30, ..saving() });
         assert_eq!(entry.begin(1).ssthresh, None);
         entry.update(&OPEN);
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_locked_window_is_a_cap_on_the_threshold_too() {
+    fn locked_window_caps_ssthresh() {
         let locked = vec![Metric::Cwnd];
         let mut entry = entry(MetricsSpec { ssthresh: 30, cwnd: 20, locked, ..saving() });
         let begun = entry.begin(1);
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_holds_its_own_value_only() {
+    fn lock_covers_only_its_metric() {
         let all = [Metric::Ssthresh, Metric::Cwnd, Metric::Reordering, Metric::Rtt, Metric::Rttvar];
         for metric in all {
             let locked = Locked::new(&[metric]);
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_longer_rtt_sets_the_first_timeout_in_jiffies() {
+    fn longer_cached_rtt_sets_initial_rto() {
         let kept = entry(with_rtt(99_000, 0));
         // 24 jiffies of 4 ms, and twice that or 50 of them.
         assert_eq!(kept.begin(8 * 40_000).rto_us, Some((24 + 50) * 4_000));

@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn one_sack_waits_until_the_hole_is_a_quarter_of_the_rtt_overdue_and_three_do_not() {
+    fn one_sack_waits_three_detect_loss() {
         let (mut board, mut rack) = (sent_each_millisecond(10), Rack::new(0));
         sack(&mut board, &mut rack, 1, 41_000);
         assert_eq!(detect(&mut rack, &mut board, 41_000, CaState::Open), (vec![], Some(9_000)));
@@ -326,7 +326,7 @@ mod tests {
 
     /// Compared with a full search like Linux's.
     #[test]
-    fn the_last_hole_decides_when_to_look_again() {
+    fn last_hole_sets_reordering_timeout() {
         let (mut board, mut rack) = (sent_each_millisecond(30), Rack::new(0));
         // Something was delivered out of order before, so that the reordering window counts whatever is SACKed.
         rack.on_reordering(0, 2);
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_retransmission_decides_when_to_look_again() {
+    fn last_retransmission_sets_reordering_timeout() {
         let (mut board, mut rack) = (sent_each_millisecond(10), Rack::new(0));
         rack.on_reordering(0, 2);
         for seq in 0..3 {
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn a_retransmission_is_lost_when_something_sent_later_arrives() {
+    fn later_delivery_marks_retransmission_lost() {
         let (mut board, mut rack) = (sent_each_millisecond(10), Rack::new(0));
         for seq in 1..4 {
             sack(&mut board, &mut rack, seq, 40_000 + seq as u32 * 1000);
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_retransmission_that_is_stale_hides_no_later_one() {
+    fn stale_retransmission_hides_no_later() {
         let (mut board, mut rack) = (sent_each_millisecond(10), Rack::new(0));
         for (seq, sent_us) in [(0, 45_000), (1, 46_000)] {
             board.mark_lost(seq);
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_of_one_burst_are_ordered_by_sequence() {
+    fn same_burst_orders_by_sequence() {
         let mut board = Scoreboard::new();
         board.push(4, TxState::default());
         let mut rack = Rack::new(0);

@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_steady_rtt_gives_rtt_plus_the_minimum() {
+    fn steady_rtt_adds_minimum_rto() {
         let mut estimator = RttEstimator::new();
         for round in 0..200 {
             estimator.sample(40_000, round * 10, round * 10 + 5);

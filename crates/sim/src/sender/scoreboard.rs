@@ -365,7 +365,7 @@ mod tests {
 
     // draft 2.2#2d7be0: only data is pushed
     #[test]
-    fn in_flight_is_out_less_sacked_and_lost_plus_retransmitted() {
+    fn in_flight_excludes_sacked_and_lost() {
         let mut board = board(10);
         board.mark_sacked(5, 1);
         board.mark_lost(0);
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_that_wraps_within_a_word_grows_with_its_tags_in_place() {
+    fn wrapped_ring_growth_preserves_tags() {
         let mut board = board(60);
         board.pop(50);
         board.push(50, TxState::default());
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_stops_at_the_end_of_what_was_sent() {
+    fn search_stops_at_last_sent() {
         let mut board = board(70);
         assert_eq!(board.next_unsacked(0, 70), Some(0));
         board.mark_sacked(0, 70);

@@ -356,7 +356,7 @@ mod tests {
     /// `ss -tmin` showed these in a socket of Linux 6.18 whose `MAX_TCP_HEADER` is 192: tb46080 at first, tb737280 at a window of
     /// 160, tb1474560 at 320, and tb4194304 in the end.
     #[test]
-    fn the_limit_is_two_windows_of_packets_as_large_as_their_memory() {
+    fn send_buffer_limit_is_two_windows() {
         let mut buffer = buffer("cubic");
         assert_eq!((buffer.limit, buffer.per_segment), (46_080, 2_304));
         let limits = [5, 160, 320, 100, 5_000].map(|cwnd| {
@@ -373,7 +373,7 @@ mod tests {
 
     /// Other kernels leave more room for headers: `ss` shows tb87040 at first with 320 bytes, as a distribution's with WLAN has.
     #[test]
-    fn a_packet_takes_twice_the_memory_where_its_headers_pass_a_power_of_two() {
+    fn larger_headers_double_packet_memory() {
         let config = Config { max_tcp_header: 320, ..CONFIG };
         assert_eq!(SendBuffer::new(&LINUX, &config, None).limit, 87_040);
     }
@@ -381,7 +381,7 @@ mod tests {
     /// The same socket: skmem w51328 with 10 segments in flight in 5 pieces, and 31856 bytes that had not left; w1294880 with 320 in
     /// flight and 689248 left.
     #[test]
-    fn a_piece_costs_832_bytes_besides_its_payload() {
+    fn piece_overhead_is_832_bytes() {
         let mut buffer = buffer("cubic");
         buffer.set_piece(1448, 65_535, 64_240);
         assert_eq!(buffer.piece, 22 * 1448, "half of the largest window");
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn bursts_of_two_or_more_end_with_a_push() {
+    fn multi_segment_bursts_end_with_push() {
         let mut buffer = buffer("cubic");
         [(2, 2), (1, 3), (3, 6)].into_iter().for_each(|(segments, end)| buffer.on_sent(segments, end));
         let pushes = |buffer: &SendBuffer| (0..8).filter(|seq| buffer.pushes(*seq)).collect::<Vec<_>>();
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn the_writer_returns_when_a_third_is_free() {
+    fn writer_wakes_at_one_third_free() {
         let buffer = buffer("cubic");
         assert_eq!([30_720, 30_721, 46_080].map(|memory| buffer.is_writeable(memory)), [true, false, false]);
     }

@@ -45,8 +45,8 @@ export default function Compare() {
   const [busy, setBusy] = createSignal(false);
   const [painted, setPainted] = createSignal(0);
   const seeds = createMemo(() => {
-    const said = own("seeds") ?? "";
-    return /^\d{1,3}$/.test(said) ? Math.min(Math.max(Number(said), 1), MOST_SEEDS) : 1;
+    const wording = own("seeds") ?? "";
+    return /^\d{1,3}$/.test(wording) ? Math.min(Math.max(Number(wording), 1), MOST_SEEDS) : 1;
   });
   const [shaded, setShaded] = createSignal<number | null>(0);
 

@@ -6,7 +6,7 @@ import { digits, type ClaimNumber } from "./measure";
 const ROW = 58;
 
 /** Which rows share a scale: those of the same measure and unit. */
-function alike(one: ClaimNumber, other: ClaimNumber): boolean {
+function equal(one: ClaimNumber, other: ClaimNumber): boolean {
   return one.of === other.of && one.unit === other.unit;
 }
 
@@ -18,9 +18,9 @@ function scales(numbers: readonly ClaimNumber[], here: readonly number[]): (numb
   const most = numbers.map((one, row) => Math.max(Number.isNaN(here[row] ?? NaN) ? 0 : (here[row] ?? 0), ...(one.paper ?? []), one.kernel ?? 0, 1e-9));
   return numbers.map((one) => {
     if (one.of === "share_pct") return 100;
-    const kind = numbers.filter((other) => alike(one, other));
+    const kind = numbers.filter((other) => equal(one, other));
     if (kind.length === 1 && one.paper === null && one.kernel === null) return null;
-    return 1.08 * Math.max(...numbers.map((other, row) => (alike(one, other) ? (most[row] ?? 0) : 0)));
+    return 1.08 * Math.max(...numbers.map((other, row) => (equal(one, other) ? (most[row] ?? 0) : 0)));
   });
 }
 
@@ -46,14 +46,14 @@ export function numbersSvg(numbers: readonly ClaimNumber[], here: readonly numbe
     const value = here[row] ?? NaN;
     const full = fulls[row] ?? null;
     const x = (one: number) => left + (Math.max(one, 0) / (full ?? 1)) * (right - left);
-    const said = [
+    const message = [
       number.paper === null ? (number.paper_says === "" ? "" : `paper: ${number.paper_says}`) : `paper ${range(number.paper)}`,
       number.kernel === null ? "" : `Linux ${digits(number.kernel)}`,
     ].filter(Boolean);
     parts.push(
       svgText(left, y + 11, `${number.name}, ${number.unit}`, palette.text, { size: 12 }),
       svgText(right, y + 11, digits(value), palette.text, { size: 12, anchor: "end", bold: true }),
-      svgText(left, y + 42, said.join(" · "), palette.quiet, { size: 11 }),
+      svgText(left, y + 42, message.join(" · "), palette.quiet, { size: 11 }),
     );
     if (full === null) continue;
     parts.push(`<rect x="${String(left)}" y="${String(y + 19)}" width="${String(right - left)}" height="9" fill="${palette.line}" fill-opacity="0.5"/>`);

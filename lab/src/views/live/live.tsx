@@ -81,8 +81,8 @@ export default function Live() {
       setState(now);
       setCharted(0);
     },
-    onOpen: (alternative, said) => {
-      setNotes(said);
+    onOpen: (alternative, wording) => {
+      setNotes(wording);
       setFailure("");
       group.setZoom(null);
       setRunning({
@@ -233,13 +233,13 @@ export default function Live() {
     return inNumbers(now, now.path);
   }
 
-  function inNumbers(now: Running, said: Path | null): PathNow {
+  function inNumbers(now: Running, wording: Path | null): PathNow {
     const { facts, mss_bytes } = now.alternative;
-    const rtt_s = (said && amountOf("duration", said.rtt)?.value) ?? facts.rtt_s ?? step()?.flows[0]?.min_rtt_s ?? 0;
+    const rtt_s = (wording && amountOf("duration", wording.rtt)?.value) ?? facts.rtt_s ?? step()?.flows[0]?.min_rtt_s ?? 0;
     return {
-      rate_bps: (said && amountOf("rate", said.rate)?.value) ?? facts.rate_bps,
+      rate_bps: (wording && amountOf("rate", wording.rate)?.value) ?? facts.rate_bps,
       delay_s: rtt_s / 2,
-      buffer_bytes: (said && bufferBytes(said, mss_bytes)) ?? facts.buffer_bytes,
+      buffer_bytes: (wording && bufferBytes(wording, mss_bytes)) ?? facts.buffer_bytes,
       mss_bytes,
       queue: now.queue,
     };

@@ -150,7 +150,7 @@ export async function compute(
   const ended = () => signal.aborted;
   for (const { column, row } of coarseFirst(asked.steps)) {
     const cell = cellAt(rates[column] ?? NaN, rtts[row] ?? NaN);
-    const tell = () => {
+    const report = () => {
       if (ended()) return;
       const point = judged(asked, column, row, cell, ({ text }) => kept.get(text, asked.seeds));
       if (point !== null) found(point);
@@ -159,14 +159,14 @@ export async function compute(
       documentsOf(asked, cell).filter(({ text }) => kept.get(text, asked.seeds) === undefined).map((one) => [one.text, one]),
     );
     if (lacking.size === 0) {
-      tell();
+      report();
       continue;
     }
     const documents = [...lacking.values()];
     work.push(
       engine.summaries({ documents, seeds }).then((rows) => {
         for (const [at, document] of documents.entries()) kept.set(document.text, (rows[at] ?? []).map(summaryOf));
-        tell();
+        report();
       }),
     );
   }

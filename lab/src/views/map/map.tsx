@@ -31,8 +31,8 @@ const PAGE = {
   series: ["var(--series-1)", "var(--series-2)", "var(--series-3)", "var(--series-4)"],
 };
 
-function chosen<T>(all: readonly T[], said: string | null, otherwise: T): T {
-  return all.find((one) => String(one) === said) ?? otherwise;
+function chosen<T>(all: readonly T[], wording: string | null, otherwise: T): T {
+  return all.find((one) => String(one) === wording) ?? otherwise;
 }
 
 export default function DecisionMap() {

@@ -106,7 +106,7 @@ export function ranked(scores: readonly (readonly number[])[]): Ranking {
 }
 
 function standingOf({ low, high }: Estimate, best: number): Standing {
-  const alike = ALIKE * best;
-  if (low > alike) return "behind";
-  return -alike <= low && high <= alike ? "level" : "undecided";
+  const equal = ALIKE * best;
+  if (low > equal) return "behind";
+  return -equal <= low && high <= equal ? "level" : "undecided";
 }

@@ -9,7 +9,7 @@ import { DEFAULTS } from "../../state/setup";
 import { compute, Kept, type Point } from "./compute";
 import { GOALS, type GoalName } from "./question";
 
-interface Said {
+interface Written {
   loss: string;
   buffer: string;
   candidates: string[];
@@ -22,7 +22,7 @@ const module = new URL("../../engine/engine.wasm", import.meta.url);
 const there = existsSync(module);
 
 describe.skipIf(!there)(`the same map as fullpipe map${there ? "" : " (no engine.wasm; run make lab)"}`, () => {
-  const said = JSON.parse(readFileSync(new URL("../../../tests/map.json", import.meta.url), "utf8")) as Said;
+  const message = JSON.parse(readFileSync(new URL("../../../tests/map.json", import.meta.url), "utf8")) as Written;
   const kept = new Kept();
 
   it.each(GOALS)("for %s", { timeout: 300_000 }, async (goal) => {
@@ -30,21 +30,21 @@ describe.skipIf(!there)(`the same map as fullpipe map${there ? "" : " (no engine
     const points: Point[] = [];
     await compute(
       {
-        shared: { ...DEFAULTS, buffer: said.buffer, loss: said.loss, length: "full" },
-        candidates: said.candidates, goal, x: { low: 1e6, high: 16e6 }, y: { low: 0.01, high: 0.1 }, steps: said.steps, seeds: said.seeds,
+        shared: { ...DEFAULTS, buffer: message.buffer, loss: message.loss, length: "full" },
+        candidates: message.candidates, goal, x: { low: 1e6, high: 16e6 }, y: { low: 0.01, high: 0.1 }, steps: message.steps, seeds: message.seeds,
       },
       { summaries: (request) => Promise.resolve(wasm.summaries(request)) },
       kept,
       (point) => points.push(point),
       new AbortController().signal,
     );
-    expect(points).toHaveLength(said.goals[goal].length);
+    expect(points).toHaveLength(message.goals[goal].length);
     for (const { column, row, ranking } of points) {
-      const other = said.goals[goal][row * said.steps + column];
-      expect(ranking.winner === null ? null : said.candidates[ranking.winner]).toBe(other?.winner);
+      const other = message.goals[goal][row * message.steps + column];
+      expect(ranking.winner === null ? null : message.candidates[ranking.winner]).toBe(other?.winner);
       expect(ranking.ahead).toBeCloseTo(other?.ahead ?? NaN, 9);
       for (const { candidate, score } of ranking.places) {
-        expect(score.mean).toBeCloseTo(other?.scores[said.candidates[candidate] ?? ""] ?? NaN, 9);
+        expect(score.mean).toBeCloseTo(other?.scores[message.candidates[candidate] ?? ""] ?? NaN, 9);
       }
     }
   });

@@ -185,7 +185,7 @@ export function SequenceGraph(props: SequenceGraphProps) {
     const [across, up] = [(props.view.to - props.view.from) / 2, (props.view.high - props.view.low) / 2];
     go({ from: time - across, to: time + across, low: bytes - up, high: bytes + up });
   };
-  const said = (): string => {
+  const message = (): string => {
     const one = found();
     if (one !== null) {
       return `${NAMES[one.kind]}: bytes ${one.start.toLocaleString("en")} to ${one.end.toLocaleString("en")}, at ${one.time_s.toFixed(6)} s`;
@@ -235,7 +235,7 @@ export function SequenceGraph(props: SequenceGraphProps) {
           )}
         </Show>
       </div>
-      <p class="sequence-said" id={`${id}-said`} role="status">{said() || "\u00a0"}</p>
+      <p class="sequence-said" id={`${id}-said`} role="status">{message() || "\u00a0"}</p>
       <div class="sequence-small" style={{ "margin-left": `${String(MARGIN.left)}px`, width: `${String(plotWidth())}px` }}>
         <canvas ref={small} aria-hidden="true" onPointerDown={onSmall} onPointerMove={onSmall} />
         <span

@@ -123,9 +123,9 @@ export default function PacketsView() {
         const engine = pool.cancelledBy(own.signal);
         try {
           const document = { text: scenario, format: "toml" as const };
-          const { alternatives: found, notes: said } = await engine.resolve(document);
+          const { alternatives: found, notes: wording } = await engine.resolve(document);
           if (stale()) return;
-          setNotes(said);
+          setNotes(wording);
           setAlternatives(found);
           const at = Math.min(chosenRun, found.length - 1);
           const one = found[at];

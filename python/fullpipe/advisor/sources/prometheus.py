@@ -195,8 +195,8 @@ def _of_answers(text: str, file: str) -> Iterator[tuple[str, dict[str, str], lis
         if not isinstance(document, dict):
             raise mistake("from", file, _EXPECTED, "save the answer as it is")
         if document.get("status") != "success":
-            said = document.get("error")
-            why = f"; it says {said[:80]!r}" if isinstance(said, str) else ""
+            message = document.get("error")
+            why = f"; it says {message[:80]!r}" if isinstance(message, str) else ""
             raise mistake("from", file, f"an answer with status success{why}", "correct the query")
         data = document.get("data")
         kind = data.get("resultType") if isinstance(data, dict) else None

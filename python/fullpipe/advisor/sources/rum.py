@@ -152,12 +152,12 @@ def _rate_bps(row: Mapping[str, Any]) -> float | None:
 
 def _bin(rtt_ms: float | None, rate_bps: float | None) -> str:
     """The name of the factor of two that a row is in."""
-    said = []
+    message = []
     for value, scale, unit in ((rtt_ms, 1.0, "ms"), (rate_bps, 1e6, "Mbit/s")):
         if value is not None:
             low = 2.0 ** math.floor(math.log2(value / scale))
-            said.append(f"{low:.3g}..{2 * low:.3g} {unit}")
-    return ", ".join(said)
+            message.append(f"{low:.3g}..{2 * low:.3g} {unit}")
+    return ", ".join(message)
 
 
 def _layout(text: str) -> tuple[int, str, list[str]]:

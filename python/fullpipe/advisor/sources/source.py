@@ -51,12 +51,12 @@ class Path:
             for name, value in self.says.items()
             if name in given and not _agree(question, name, value)
         ]
-        lacks = [
+        shortfall = [
             f"{name}: {text}"
             for name, text in self.caveats.items()
             if name not in self.says and name not in given
         ]
-        notes, left_out = [*self.notes, *notes], [*self.left_out, *lacks]
+        notes, left_out = [*self.notes, *notes], [*self.left_out, *shortfall]
         return replace(self, says=says, notes=tuple(notes), left_out=tuple(left_out), caveats={}, doubts={})
 
     def question(self, asked: Mapping[str, Any]) -> Question:

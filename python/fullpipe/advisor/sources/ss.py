@@ -148,7 +148,7 @@ class _Connection:
         return self.facts.get("bytes_sent", self.facts.get("bytes_acked"))
 
     @property
-    def unfit(self) -> str | None:
+    def unusable(self) -> str | None:
         """Why it does not show the path; None if it does."""
         if self.here:
             return "with this host itself"
@@ -225,14 +225,14 @@ def read(text: str, file: str) -> Paths:
     connections, unread = _connections(text)
     fit: dict[str, list[_Connection]] = {}
     weights: dict[str, float] = {}
-    unfit: Counter[str] = Counter()
+    unusable: Counter[str] = Counter()
     for one in connections:
         weights[one.peer] = weights.get(one.peer, 0.0) + (one.sent_bytes or 0.0)
-        if one.unfit is None:
+        if one.unusable is None:
             fit.setdefault(one.peer, []).append(one)
         else:
-            unfit[one.unfit] += 1
-    reasons = [f"{number} {reason}" for reason, number in unfit.items()]
+            unusable[one.unusable] += 1
+    reasons = [f"{number} {reason}" for reason, number in unusable.items()]
     if unread:
         reasons.append(f"{unread} in lines of an unknown form")
     if not fit:

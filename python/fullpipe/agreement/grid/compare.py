@@ -58,9 +58,9 @@ class Measured:
         return self.difference.tolerable
 
     @property
-    def said(self) -> str:
+    def message(self) -> str:
         """The difference in words."""
-        return self.difference.said
+        return self.difference.message
 
 
 @dataclass(frozen=True)

@@ -144,7 +144,7 @@ def load(named: str, *, quick: bool = False, hosts: str | None = None) -> Grid:
 
 
 @dataclass(frozen=True)
-class _Said:
+class _Message:
     """A cell as written in the grid: its name, its keys, and where each key is."""
 
     name: str
@@ -171,13 +171,13 @@ def _loaded(path: Path, document: Mapping[str, Any], *, quick: bool, hosts: str 
     tables = document.get("cells")
     if not isinstance(tables, list) or not tables:
         raise mistake("cells", tables, "at least one [[cells]]", "add a cell")
-    said: list[_Said] = []
+    message: list[_Message] = []
     for number, table in enumerate(tables):
-        said += _combinations(f"cells[{number}]", table, defaults, MOST_CELLS - len(said))
-    _check_names(said)
+        message += _combinations(f"cells[{number}]", table, defaults, MOST_CELLS - len(message))
+    _check_names(message)
     if quick:
-        said = _quick(document.get("quick"), said)
-    return Grid(path.stem, path, quick, tuple(_cell(path, one, hosts) for one in said), limits)
+        message = _quick(document.get("quick"), message)
+    return Grid(path.stem, path, quick, tuple(_cell(path, one, hosts) for one in message), limits)
 
 
 def _limits(table: Mapping[str, Any]) -> Iterator[Limit]:
@@ -203,7 +203,7 @@ def _check_hosts(hosts: str | None) -> None:
         raise mistake("hosts", hosts, f"one of {', '.join(known)}", "write one of these")
 
 
-def _combinations(where: str, table: Any, defaults: Mapping[str, Any], most: int) -> list[_Said]:
+def _combinations(where: str, table: Any, defaults: Mapping[str, Any], most: int) -> list[_Message]:
     """Each cell that a table stands for, at most `most`."""
     own = _table(where, table)
     _check_keys(where, own, ("name", *SHORT, *_LONG))
@@ -231,31 +231,31 @@ def _combinations(where: str, table: Any, defaults: Mapping[str, Any], most: int
     cells = []
     for values in itertools.product(*axes.values()):
         chosen = {**keys, **dict(zip(axes, values, strict=True))}
-        cells.append(_Said(_named(where, template, chosen), copy.deepcopy(chosen), places))
+        cells.append(_Message(_named(where, template, chosen), copy.deepcopy(chosen), places))
     return cells
 
 
 def _named(where: str, template: str, keys: Mapping[str, Any]) -> str:
     """The template with its `{key}`s filled in."""
-    said = {name: keys[name] for name in SHORT if name in keys}
+    message = {name: keys[name] for name in SHORT if name in keys}
     try:
         fields = [field for field in string.Formatter().parse(template) if field[1] is not None]
         # Values are inserted as they were given: `{loss:d}` and `{rate!r}` are rejected.
-        wrong = next((field for field in fields if field[1] not in said or field[2] or field[3]), None)
+        wrong = next((field for field in fields if field[1] not in message or field[2] or field[3]), None)
         if wrong is None:
-            return template.format(**said)
+            return template.format(**message)
         _, name, spec, conversion = wrong
-        said_so = f"{name}{f'!{conversion}' if conversion else ''}{f':{spec}' if spec else ''}"
-        hint = f"not {said_so!r}"
+        written_so = f"{name}{f'!{conversion}' if conversion else ''}{f':{spec}' if spec else ''}"
+        hint = f"not {written_so!r}"
     except ValueError as error:
         hint = f"not {str(error)!r}"
-    known = ", ".join(f"{{{name}}}" for name in said)
+    known = ", ".join(f"{{{name}}}" for name in message)
     raise mistake(f"{where}.name", template, f"a name with no other braces than {known}", hint)
 
 
-def _check_names(said: list[_Said]) -> None:
+def _check_names(message: list[_Message]) -> None:
     seen: set[str] = set()
-    for one in said:
+    for one in message:
         slug = Cell(one.name, {}, Alternative(one.name, "{}"), 0).slug
         field = f"{one.where['name']}.name"
         if slug in seen:
@@ -266,7 +266,7 @@ def _check_names(said: list[_Said]) -> None:
         seen.add(slug)
 
 
-def _quick(table: Any, said: list[_Said]) -> list[_Said]:
+def _quick(table: Any, message: list[_Message]) -> list[_Message]:
     if table is None:
         raise mistake("quick", "none", "a table that names the quick cells", "leave out --quick or add it")
     quick = _table("quick", table)
@@ -274,7 +274,7 @@ def _quick(table: Any, said: list[_Said]) -> list[_Said]:
     names = quick.get("cells")
     if not isinstance(names, list) or not names:
         raise mistake("quick.cells", names, "names of cells", "name at least one")
-    known = {one.name for one in said}
+    known = {one.name for one in message}
     for name in names:
         if not isinstance(name, str) or name not in known:
             close = get_close_matches(str(name)[:100], known, n=1)
@@ -284,30 +284,30 @@ def _quick(table: Any, said: list[_Said]) -> list[_Said]:
     shorter = {"duration": quick["duration"]} if "duration" in quick else {}
     places = dict.fromkeys(shorter, "quick")
     return [
-        _Said(one.name, {**one.keys, **shorter}, {**one.where, **places})
-        for one in said
+        _Message(one.name, {**one.keys, **shorter}, {**one.where, **places})
+        for one in message
         if one.name in wanted
     ]
 
 
-def _cell(path: Path, said: _Said, hosts: str | None) -> Cell:
-    document = _document(said.name, said.keys, path.parent)
-    alternative, seed = _resolved(path, said, document)
+def _cell(path: Path, message: _Message, hosts: str | None) -> Cell:
+    document = _document(message.name, message.keys, path.parent)
+    alternative, seed = _resolved(path, message, document)
     modelled = None
     if hosts is not None:
-        modelled, _ = _resolved(path, said, _merged(document, {"hosts": {"model": hosts}}))
-    return Cell(said.name, document, alternative, seed, modelled)
+        modelled, _ = _resolved(path, message, _merged(document, {"hosts": {"model": hosts}}))
+    return Cell(message.name, document, alternative, seed, modelled)
 
 
-def _resolved(path: Path, said: _Said, document: dict[str, Any]) -> tuple[Alternative, int]:
+def _resolved(path: Path, message: _Message, document: dict[str, Any]) -> tuple[Alternative, int]:
     try:
         # Errors may quote a trace only from this folder: an untrusted grid may name any file.
         resolved = scenario.from_document(document, path.parent, code=False)
     except ScenarioError as error:
-        field = said.field(error.field)
+        field = message.field(error.field)
         raise renamed(error, {error.field: field}) from None
     (alternative,) = resolved.alternatives
-    return Alternative(said.name, alternative.spec_json, alternative.own), resolved.seed
+    return Alternative(message.name, alternative.spec_json, alternative.own), resolved.seed
 
 
 def _document(name: str, keys: dict[str, Any], base: Path) -> dict[str, Any]:

@@ -31,7 +31,7 @@ class Value:
     quantity: Quantity
     ours: Estimate | None
     theirs: Estimate | None
-    said: str  # The difference in words.
+    message: str  # The difference in words.
     apart: float | None  # As of `Difference`.
 
 
@@ -131,35 +131,35 @@ def row(line: Mapping[str, Any]) -> Row:
         ours, theirs = (None if of is None else Estimate(**_FULL | of) for of in (one["ours"], one["theirs"]))
         if "difference" in one:
             values[name] = Value(
-                QUANTITIES[name], ours, theirs, _said(name, one["difference"]), one["difference"]
+                QUANTITIES[name], ours, theirs, _message(name, one["difference"]), one["difference"]
             )
         elif ours is not None and theirs is not None:
             difference = COMPARES[name](ours.mean, theirs.mean)
-            values[name] = Value(QUANTITIES[name], ours, theirs, difference.said, difference.apart)
+            values[name] = Value(QUANTITIES[name], ours, theirs, difference.message, difference.apart)
             measured[name] = Measured(
                 name, QUANTITIES[name], ours, theirs, difference, one.get("overlap", False)
             )
     imported = line.get("imported")
-    said = (
+    message = (
         word(line["runs"], line["untrusted"], line["one_sided"], measured)
         if imported is None
         else str(imported["verdict"])
     )
-    return Row(line["key"]["cell"], values, said)
+    return Row(line["key"]["cell"], values, message)
 
 
 # What a line from an old table does not say of a mean.
 _FULL: dict[str, Any] = {"low": None, "high": None, "least": None, "most": None, "count": 0}
 
 
-def _said(name: str, difference: float | None) -> str:
+def _message(name: str, difference: float | None) -> str:
     """A difference in the words of today; without a number, it is of few retransmissions."""
     if difference is None:
-        return COMPARES[name](0, 0).said
+        return COMPARES[name](0, 0).message
     # Retransmissions count above a limit, far below this.
     base = {"retransmits": 1e6, "share": 0.0}.get(name, 1.0)
     ours = {"retransmits": difference * base, "share": difference}.get(name, base + difference)
-    return COMPARES[name](ours, base).said
+    return COMPARES[name](ours, base).message
 
 
 def _key(plan: Plan, cell: str | None) -> dict[str, Any]:

@@ -91,7 +91,7 @@ class Plan:
         specs = [cell.run_in(world).spec for world in modelled for cell in self.grid.cells]
         return tuple(sorted({spec["hosts"].get("model", "ideal") for spec in specs}))
 
-    def said(self, pending: Sequence[Task]) -> str:
+    def message(self, pending: Sequence[Task]) -> str:
         """What will run and how long that takes, in a sentence."""
         runs = [(world, [task for task in pending if task.world == world.name]) for world in self.pair]
         wall = [task for world, own in runs if world.wall_time for task in own]
@@ -165,7 +165,7 @@ def carry_out(
         else:
             if outcome.found:
                 say(f"{counted(outcome.found, 'run')} found in {folder}")
-            say(plan.said(pending))
+            say(plan.message(pending))
         check_ready(pending)
         # The folder is locked here, so these do not replace the scenarios of another sweep.
         for cell in plan.grid.cells:

@@ -47,12 +47,12 @@ class Target:
         return "no cell" if self.measured is None else "met" if self.met else "missed"
 
     @property
-    def said(self) -> str:
+    def message(self) -> str:
         """The limit in words."""
         return f"{'at least' if self.at_least else 'at most'} {percent(self.limit)}"
 
     @property
-    def measured_said(self) -> str:
+    def measured_text(self) -> str:
         """The measured value in words."""
         return "–" if self.measured is None else f"{self.measured:.1%}"
 
@@ -110,16 +110,16 @@ def verdict(words: Sequence[str], targets: Sequence[Target], failed: int, *, qui
     too_many = "" if whole else ", too many for the grid to pass"
     left_out = f"; {unknown} of {counted(len(words), 'cell')} could not be compared{too_many}"
     failures = f"; {counted(failed, 'run')} failed" if failed else ""
-    said = (
+    message = (
         f"{words.count('agrees')} of {judged} cells agree; "
         f"{sum(target.met for target in count)} of {len(count)} targets are met"
         f"{left_out if unknown else ''}{failures}."
     )
     if not differing or failed or not whole or not all(target.met for target in targets):
-        return said
+        return message
     # It passes although cells differ.
     of = "the median cell" if quick else "nine tenths of the cells"
-    return f"{said} Targets are about {of}, not about each: {counted(differing, 'cell')} may differ."
+    return f"{message} Targets are about {of}, not about each: {counted(differing, 'cell')} may differ."
 
 
 _NAMES = {

@@ -17,8 +17,8 @@ from fullpipe.cli.options import (
     console,
     path_options,
     say,
-    tell_paths,
-    tell_work,
+    show_paths,
+    show_work,
     watching,
 )
 from fullpipe.cli.other_results import ANSWERS, refuse_others
@@ -107,7 +107,7 @@ def advise(
     the seeds are used up.
     """
     from fullpipe.advisor import Advice, interface, many, sources, terminal
-    from fullpipe.errors import mistake, unfit
+    from fullpipe.errors import mistake, unusable
 
     if out is not None:
         if source is None:
@@ -118,7 +118,7 @@ def advise(
     asked |= {"competitors": competitors or (), "candidates": candidates}
     asked |= {"duration": duration, "pacing": pacing}
     if source is not None and "deliveries" in path:
-        raise unfit("--deliveries", "cannot be used with --from", "remove one of the two")
+        raise unusable("--deliveries", "cannot be used with --from", "remove one of the two")
     how: dict[str, Any] = {"goal": goal, "world": world, "seeds": seeds}
     with watching() as bars:
 
@@ -127,11 +127,11 @@ def advise(
 
         found: Advice | many.Answers
         if source is None:
-            found = interface.advise(**asked, **how, budget=budget, watch=watch, begin=tell_work)
+            found = interface.advise(**asked, **how, budget=budget, watch=watch, begin=show_work)
         else:
             paths = sources.read(source)
             fields = interface.fields(**asked)
-            found = many.answer(paths, fields, **how, budget_s=budget, watch=watch, begin=tell_paths)
+            found = many.answer(paths, fields, **how, budget_s=budget, watch=watch, begin=show_paths)
     if as_json:
         print(found.to_json())
     elif isinstance(found, Advice):

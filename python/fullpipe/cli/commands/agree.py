@@ -23,7 +23,7 @@ from fullpipe.cli.options import (
     print_json,
     print_notes,
     say,
-    tell_work,
+    show_work,
     watching,
     write,
 )
@@ -107,7 +107,7 @@ def agree(
 ) -> None:
     """Prints the result of `fullpipe.agree`, or of a grid."""
     from fullpipe import api
-    from fullpipe.errors import stated, unfit
+    from fullpipe.errors import stated, unusable
     from fullpipe.report import tables
 
     if (scenario is None) == (grid is None):
@@ -124,7 +124,7 @@ def agree(
 
         if record and only is not None:
             # The targets are those of the whole grid.
-            raise unfit("--record", "cannot be used with --only", "leave out one of the two")
+            raise unusable("--record", "cannot be used with --only", "leave out one of the two")
         plan = agree_grid.plan(
             grid,
             worlds=pair,
@@ -168,7 +168,7 @@ def agree(
         "--list": plan_only,
     }.items():
         if asked:
-            raise unfit(option, "needs a grid", "name one with --grid")
+            raise unusable(option, "needs a grid", "name one with --grid")
     assert scenario is not None
     loaded = api.load(scenario)
     folder = folder_for(out, plain(loaded.document.get("name") or scenario.stem), wanted=False)
@@ -182,7 +182,7 @@ def agree(
             repetitions=repetitions,
             attempts=api.ATTEMPTS if attempts is None else attempts,
             watch=watch,
-            begin=tell_work,
+            begin=show_work,
         )
     if as_json:
         print_json(found.results, folder)

@@ -89,4 +89,4 @@ def listing(plan: run.Plan, console: Console, *, as_json: bool = False) -> None:
         print(json.dumps(write.plan_as_dict(plan, Local().takes_s(plan.tasks)), indent=2))
         return
     console.print(tables.listing(plan.grid))
-    print(plan.said(plan.tasks))
+    print(plan.message(plan.tasks))

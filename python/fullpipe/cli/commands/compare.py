@@ -30,16 +30,16 @@ from fullpipe.cli.options import (
     print_json,
     print_notes,
     results_folder,
-    tell_log_size,
-    tell_logs,
-    tell_work,
+    show_log_size,
+    show_logs,
+    show_work,
     use_stacks,
     watching,
     write,
 )
 from fullpipe.cli.other_results import SCENARIO, refuse_others
 from fullpipe.cli.programs import client_option, programs, sender_option, server_option
-from fullpipe.errors import unfit
+from fullpipe.errors import unusable
 from fullpipe.runs.worlds import registry
 from fullpipe.runs.worlds.logs import LIMIT, SNAPLEN
 
@@ -103,7 +103,7 @@ def compare(
     given = programs(program or [], server or [], sender or [])
     compared: list[Chosen | Program] = [*(controllers or []), *given]
     if not compared:
-        raise unfit("CC", "is missing", "name a controller, e.g. bbr1, or give --program and --server")
+        raise unusable("CC", "is missing", "name a controller, e.g. bbr1, or give --program and --server")
     check_link(path)
     world = world or ("kernel" if program else registry.DEFAULT)
     names = [*(controllers or []), *(name_of(one.client) for one in given)]
@@ -125,15 +125,15 @@ def compare(
             log_limit=log_limit,
             world=world,
             watch=watch,
-            begin=tell_work,
-            begin_logs=tell_log_size,
+            begin=show_work,
+            begin_logs=show_log_size,
         )
     note_unused(world, seeds=seeds is not None, repetitions=repetitions is not None)
     if as_json:
         print_json(results, folder, png=png)
         return
     _show_comparison(results)
-    tell_logs(results)
+    show_logs(results)
     write(results, folder, png=png)
 
 

@@ -18,13 +18,13 @@ from fullpipe.cli.options import (
     plain,
     results_folder,
     say,
-    tell_log_size,
+    show_log_size,
     use_stacks,
     watching,
 )
 from fullpipe.cli.other_results import CONFORMITY, refuse_others
 from fullpipe.cli.programs import PROGRAMS, client_option, programs, sender_option, server_option
-from fullpipe.errors import mistake, unfit
+from fullpipe.errors import mistake, unusable
 from fullpipe.runs.worlds.logs import LIMIT
 from fullpipe.text import counted, joined
 
@@ -152,25 +152,25 @@ def conform(
         return
     given = programs(*([] if one is None else [one] for one in (program, server, sender)))
     if controller is not None and given:
-        raise unfit("--program", "cannot be given with a controller", "give one of the two")
+        raise unusable("--program", "cannot be given with a controller", "give one of the two")
     if suite != BBR3:
         _refuse_with_suite({"--program": bool(given), "--record": record})
     for option, value in (("--like", like), ("--repetitions", repetitions), ("--at-once", at_once)):
         if value is not None and not given and not (option == "--like" and suite != BBR3):
-            raise unfit(option, "needs --program", "give --program and --server, or leave it out")
+            raise unusable(option, "needs --program", "give --program and --server, or leave it out")
     if given and world is not None:
-        raise unfit("--world", "is for controllers; programs run in the kernel world", "leave it out")
+        raise unusable("--world", "is for controllers; programs run in the kernel world", "leave it out")
     if given and qlog is not None:
-        raise unfit("--qlog", "has no logs of a program", "leave it out")
+        raise unusable("--qlog", "has no logs of a program", "leave it out")
     if given and record:
         fix = "leave it out; bench/programs_conform.py records programs"
-        raise unfit("--record", "is for controllers", fix)
+        raise unusable("--record", "is for controllers", fix)
     if controller is None and not given:
         raise typer.BadParameter("name a controller, or give --list or --program", param_hint="CC")
     name = controller or name_of(given[0].client)
     from fullpipe import evidence
     from fullpipe.conformance import packet_logs
-    from fullpipe.conformance.conformity import Conformity
+    from fullpipe.conformance.conformance_report import ConformanceReport
     from fullpipe.conformance.runners import world_of
     from fullpipe.runs.worlds.logs import Logs
 
@@ -204,7 +204,7 @@ def conform(
                 at_once=at_once,
                 watch=watch,
             )
-    if lines is not None and isinstance(found, Conformity):
+    if lines is not None and isinstance(found, ConformanceReport):
         words = [word for one in case or () for word in ("--case", one)]
         words += [] if world == world_of(found.controller) else ["--world", found.world]
         command = shlex.join(["fullpipe", "conform", found.controller, *words, "--record"])
@@ -226,12 +226,12 @@ def conform(
             written = found.write(folder.create())
         say(f"Pages: {written / 'index.html'}")
     if qlog is not None:
-        logged, without = found.log(qlog, log_limit=log_limit, begin=tell_log_size)
-        said = f"; a log cannot repeat a buffer that changes: {joined(without)}" if without else ""
+        logged, without = found.log(qlog, log_limit=log_limit, begin=show_log_size)
+        message = f"; a log cannot repeat a buffer that changes: {joined(without)}" if without else ""
         if logged:
-            say(f"Logs: {counted(len(logged), 'file')} in {qlog}{said}")
+            say(f"Logs: {counted(len(logged), 'file')} in {qlog}{message}")
         else:
-            say(f"Logs: none{said or '; the laws, and cases that are not applicable, have no packets'}")
+            say(f"Logs: none{message or '; the laws, and cases that are not applicable, have no packets'}")
     if not found.passed:
         raise typer.Exit(DISAGREE)
 
@@ -240,7 +240,7 @@ def _refuse_with_suite(given: "Mapping[str, bool]") -> None:
     """Options that are for the cases of BBRv3 only."""
     for option, is_given in given.items():
         if is_given:
-            raise unfit(option, "is for the cases of BBRv3", f"leave {option} or --suite out")
+            raise unusable(option, "is for the cases of BBRv3", f"leave {option} or --suite out")
 
 
 def _listed(names: "Sequence[str] | None", suite: str, like: str | None) -> "Sequence[Case]":
@@ -270,7 +270,7 @@ def _list(cases: "Sequence[Case]", *, as_json: bool) -> None:
     from fullpipe.conformance.loss.case import LossCase
 
     if as_json:
-        told = [
+        reported = [
             {
                 "name": one.name,
                 "title": one.title,
@@ -283,7 +283,7 @@ def _list(cases: "Sequence[Case]", *, as_json: bool) -> None:
             }
             for one in cases
         ]
-        print(json.dumps(told, indent=2))
+        print(json.dumps(reported, indent=2))
         return
     for one in cases:
         print(f"{one.name:28} {one.title} ({one.source})")

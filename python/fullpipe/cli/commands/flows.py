@@ -35,7 +35,7 @@ def flows(
 
     `fullpipe study run ccwg25.short` replays the list that the variable FULLPIPE_FLOWS names.
     """
-    from fullpipe.errors import stated, unfit
+    from fullpipe.errors import stated, unusable
     from fullpipe.scenario.flow_lists import flow_list
     from fullpipe.scenario.flow_lists import synthetic as made_up
 
@@ -48,11 +48,11 @@ def flows(
         raise stated("flows", given, f"flows: {fix}", "a capture or --synthetic", fix)
     for option, asked in {"--flows": count, "--duration": duration}.items():
         if asked is not None and not synthetic:
-            raise unfit(option, "needs --synthetic", "leave it out")
+            raise unusable(option, "needs --synthetic", "leave it out")
     check_file(out)
     notes: tuple[str, ...] = ()
     if capture is not None and out.exists() and out.samefile(capture):
-        raise unfit("--out", "is the capture itself", "name another file")
+        raise unusable("--out", "is the capture itself", "name another file")
     if capture is not None:
         captured = flow_list.of_capture(capture)
         frame, lasts_s, notes = captured.flows, captured.lasts_s, captured.notes

@@ -55,7 +55,7 @@ def record(
     """
     from fullpipe import api
     from fullpipe.conformance import recording_tables, recordings
-    from fullpipe.errors import mistake, unfit
+    from fullpipe.errors import mistake, unusable
 
     algorithm = recordings.known_algorithm(algorithm)
     if scenario is None:
@@ -72,7 +72,7 @@ def record(
         loaded = api.load(scenario)
     check_file(out)
     if scenario is not None and out.exists() and out.samefile(scenario):
-        raise unfit("--out", "is the scenario itself", "name another file")
+        raise unusable("--out", "is the scenario itself", "name another file")
     with watching() as watch:
         recording = recordings.record(
             loaded, algorithm, seed=seed, progress=lambda done: watch("kernel", done, 1)
@@ -110,12 +110,12 @@ def check(
     which rate the kernel world can be trusted. A quick check does not replace the result of a full check of
     this machine. Exit code 1: the emulator is inaccurate at some rate, or can be trusted at none.
     """
-    from fullpipe.errors import unfit
+    from fullpipe.errors import unusable
     from fullpipe.report import tables
     from fullpipe.runs.worlds import kernel_check, kernel_trust
 
     if as_json and as_markdown:
-        raise unfit("--json", "cannot be used with --markdown", "leave out one of the two")
+        raise unusable("--json", "cannot be used with --markdown", "leave out one of the two")
     folder = folder_for(out, "check", wanted=False)
     if folder is not None:
         refuse_others(folder.path, CHECK, lambda: "check")

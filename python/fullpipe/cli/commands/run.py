@@ -29,9 +29,9 @@ from fullpipe.cli.options import (
     print_json,
     print_notes,
     results_folder,
-    tell_log_size,
-    tell_logs,
-    tell_work,
+    show_log_size,
+    show_logs,
+    show_work,
     use_stacks,
     watching,
     write,
@@ -104,8 +104,8 @@ def run(
             snaplen=snaplen,
             log_limit=log_limit,
             watch=watch,
-            begin=tell_work,
-            begin_logs=tell_log_size,
+            begin=show_work,
+            begin_logs=show_log_size,
         )
     note_unused(world, seeds=seeds != 1, repetitions=repetitions != 1)
     if as_json:
@@ -119,5 +119,5 @@ def run(
     print_notes(tables.flow_notes(results))
     print_notes(tables.comparison_notes(results) if several else tables.run_notes(results))
     print_agreement(results)
-    tell_logs(results)
+    show_logs(results)
     write(results, folder, png=png)

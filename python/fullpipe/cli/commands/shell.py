@@ -29,7 +29,7 @@ class _Direction:
     """The options of one direction, or of both."""
 
     prefix: str  # Prefix of the options: "", "up-" or "down-".
-    said: Mapping[str, str]
+    message: Mapping[str, str]
 
     @classmethod
     def of(cls, prefix: str, given: Mapping[str, Any]) -> "_Direction":
@@ -41,12 +41,12 @@ class _Direction:
         """The keys of the scenario's path for this direction: its own options, then those for both."""
         # A link has a rate or deliveries: a direction's own option replaces either.
         links = {"rate", "deliveries"}
-        replaced = links if links & set(self.said) else set()
-        return {**{key: value for key, value in both.said.items() if key not in replaced}, **self.said}
+        replaced = links if links & set(self.message) else set()
+        return {**{key: value for key, value in both.message.items() if key not in replaced}, **self.message}
 
     def parameter(self, key: str, both: "_Direction") -> str:
         """The parameter of `shell` that set this key of the path."""
-        prefix = self.prefix if key in self.said else both.prefix
+        prefix = self.prefix if key in self.message else both.prefix
         return f"{prefix}{key}".replace("-", "_")
 
 
@@ -122,13 +122,13 @@ def _spec(
     given: dict[str, str],
 ) -> str:
     """The spec of the file's path, or of none, with the options of the directions, and more."""
-    from fullpipe.errors import unfit
+    from fullpipe.errors import unusable
     from fullpipe.scenario import scenario
 
     both, up, down = directions
     for one in directions:
-        if "rate" in one.said and "deliveries" in one.said:
-            raise unfit(
+        if "rate" in one.message and "deliveries" in one.message:
+            raise unusable(
                 f"--{one.prefix}deliveries",
                 f"cannot be used with --{one.prefix}rate",
                 "remove one of the two",
@@ -160,10 +160,10 @@ def _without_file(
     given: dict[str, str],
 ) -> dict[str, Any]:
     """The document of the options alone."""
-    from fullpipe.errors import unfit
+    from fullpipe.errors import unusable
 
     if "rtt" not in given:
-        raise unfit("--rtt", "is missing", "add --rtt '40 ms', or --path with a scenario file")
+        raise unusable("--rtt", "is missing", "add --rtt '40 ms', or --path with a scenario file")
     missing = [
         one
         for one, path in zip(directions[1:], paths, strict=True)
@@ -171,7 +171,7 @@ def _without_file(
     ]
     if missing:
         option = "--rate" if len(missing) > 1 else f"--{missing[0].prefix}rate"
-        raise unfit(option, "is missing", "add --rate '10 Mbit/s' for both directions")
+        raise unusable(option, "is missing", "add --rate '10 Mbit/s' for both directions")
     return {"name": "shell", "path": {**paths[0], **given, "reverse": paths[1]}}
 
 

@@ -43,7 +43,7 @@ class LossCase(Case):
         if unknown := [one for one in self.needs if one not in TRAITS]:
             raise ValueError(f"{self.name}: {unknown[0]} is no trait; choose of {joined(list(TRAITS))}")
 
-    def unfit(self, name: str, traits: frozenset[str]) -> str | None:
+    def unusable(self, name: str, traits: frozenset[str]) -> str | None:
         """Why it says nothing about a controller with these traits; None if it does."""
         lacking = next((one for one in ("loss", *self.needs) if one not in traits), None)
         return None if lacking is None else f"{name} {TRAITS[lacking]}"

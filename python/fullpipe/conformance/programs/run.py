@@ -12,7 +12,7 @@ from typing import Any
 from fullpipe._native import ScenarioError, WorldError
 from fullpipe.api import ATTEMPTS, Watcher
 from fullpipe.conformance.case import Criterion, Measured
-from fullpipe.conformance.conformity import Conformity
+from fullpipe.conformance.conformance_report import ConformanceReport
 from fullpipe.conformance.programs import registry
 from fullpipe.conformance.programs.case import (
     BEGINS_BY_S,
@@ -64,7 +64,7 @@ def conform_program(
     attempts: int = ATTEMPTS,
     at_once: int | None = None,
     watch: Watcher | None = None,
-) -> Conformity:
+) -> ConformanceReport:
     """Holds a program against the cases that can be judged from outside, over real packets.
 
     `client` and `server` are command lines; `{server}` in them is the server's address, `{port}` a port of
@@ -99,7 +99,7 @@ class Subject:
 
     name: str
     # What pages and JSON say of it.
-    said: Mapping[str, Any]
+    message: Mapping[str, Any]
     # Whether it can run beside another one.
     sociable: bool = True
 
@@ -115,7 +115,7 @@ def judge(
     attempts: int = ATTEMPTS,
     at_once: int | None = None,
     watch: Watcher | None = None,
-) -> Conformity:
+) -> ConformanceReport:
     """Judges any flow from outside: a table `flows` of a scenario, in any world that can run it."""
     if like not in LIKES:
         raise mistake("like", like, f"one of {', '.join(LIKES)}", "say what the congestion control is like")
@@ -134,8 +134,8 @@ def judge(
         else Result(case, why[0], why[1])
         for case in chosen
     ]
-    said = {**subject.said, "repetitions": repetitions, "at_once": at_once or 1, "load_a_core": load}
-    return Conformity(subject.name, world, tuple(results), said)
+    message = {**subject.message, "repetitions": repetitions, "at_once": at_once or 1, "load_a_core": load}
+    return ConformanceReport(subject.name, world, tuple(results), message)
 
 
 def _barred(case: OutsideCase, like: str, subject: Subject) -> tuple[str, str] | None:
@@ -185,12 +185,12 @@ def _carry_out(
     needed_s = max(course.lasts_s for course in courses.values())
     _check_first(outings[first[0]].seen(done[0].run()), outings[first[0]].course, needed_s)
 
-    def tell(progress: sweep.Progress) -> None:
+    def report(progress: sweep.Progress) -> None:
         if watch is not None:
             watch(world, 1 + progress.runs, len(tasks))
 
     rest = [task for of, task in tasks.items() if of != first]
-    outcome = sweep.carry_out(rest, store, Local(at_most=at_once), attempts=attempts, watch=tell)
+    outcome = sweep.carry_out(rest, store, Local(at_most=at_once), attempts=attempts, watch=report)
     runs = {one.task.key: one.run() for one in [*done, *outcome.of(rest)]}
     reasons = {failed.task.key: failed.reason for failed in outcome.failed}
     for (name, _), task in tasks.items():

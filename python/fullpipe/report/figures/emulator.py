@@ -33,8 +33,8 @@ _PNG_SCALE = 2
 def write(verdicts: Sequence[RateVerdict], found: Trust, folder: Path) -> None:
     """Writes the figure, the measures, and every packet."""
     rates = [one.to_json() for one in verdicts]
-    said = {**found.to_json(), "tolerances": TOLERANCES, "rates": rates}
-    files.write(folder, "check.json", json.dumps(said, indent=2).encode())
+    message = {**found.to_json(), "tolerances": TOLERANCES, "rates": rates}
+    files.write(folder, "check.json", json.dumps(message, indent=2).encode())
     files.write(folder, "packets.parquet", files.parquet(packets(verdicts)))
     svg = picture(figure(verdicts, found).to_dict())
     files.write(folder, "emulator.svg", svg.encode())

@@ -36,13 +36,13 @@ def look_at(results: Runs) -> str:
 def look_at_startup(results: Runs) -> str:
     """What to look for at the start."""
     if limited_by_application(results):
-        said = "Look for how fast the first transfer grows, and whether it goes beyond the full pipe."
+        message = "Look for how fast the first transfer grows, and whether it goes beyond the full pipe."
     else:
-        said = (
+        message = (
             "Look for how far each controller overshoots the full pipe before it knows the bandwidth, and "
             "how it gets rid of the queue it built."
         )
-    return f"{said} {_OF_THE_SUM}." if several_flows(results) else said
+    return f"{message} {_OF_THE_SUM}." if several_flows(results) else message
 
 
 _STARTUP_RTTS = 40

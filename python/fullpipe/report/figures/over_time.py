@@ -133,7 +133,7 @@ class _View:
                 channel("value:Q", format=",.2f", title=self.what.axis),
             ],
         }
-        if self.told_apart:
+        if self.distinguished:
             main["color"] = self._flow_colour(drawn)
         colour, width, opacity = self.panel.row.colour, 1.1 if many else 1.6, 0.75 if many else 1
         layers.append({**_line(self.line, main, colour, width, opacity), "name": _panel_name(number)})
@@ -142,7 +142,7 @@ class _View:
         return {"layer": layers, "width": self.width, "height": 150, "title": title}
 
     @property
-    def told_apart(self) -> bool:
+    def distinguished(self) -> bool:
         """Whether the flows of this panel have a colour each."""
         labels = self.panel.flow_labels
         return len(labels) > 1 and all(self.panel.name_of(label) in self.flows for label in labels)

@@ -41,9 +41,9 @@ def _title(results: Runs, measure: str) -> str:
 
 
 def _subtitle(results: Runs) -> str:
-    said = ", ".join(f"{theme.world_title(world)}: {count}" for world, count in often(results).items())
+    message = ", ".join(f"{theme.world_title(world)}: {count}" for world, count in often(results).items())
     several = any(len(group.trusted) > 1 for group in results.groups)
-    return f"Means ({said}); " + ("whiskers: 95 % confidence" if several else "one run gives no interval")
+    return f"Means ({message}); " + ("whiskers: 95 % confidence" if several else "one run gives no interval")
 
 
 def _colours(results: Runs) -> dict[str, str]:

@@ -134,7 +134,7 @@ def _titles(part: Any) -> list[str]:
     if not isinstance(part, dict):
         return []
     found = part.get("title")
-    said = [found.get("text"), found.get("subtitle")] if isinstance(found, dict) else [found]
-    lines = [" ".join(one) if isinstance(one, list) else one for one in said if one]
+    message = [found.get("text"), found.get("subtitle")] if isinstance(found, dict) else [found]
+    lines = [" ".join(one) if isinstance(one, list) else one for one in message if one]
     below = [title for key in ("concat", "hconcat", "vconcat") for title in _titles(part.get(key))]
     return [". ".join(lines), *below] if lines else below

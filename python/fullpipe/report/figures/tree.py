@@ -48,14 +48,16 @@ def draw(
         )
 
     rows = []
-    told: dict[str, str | int | float] = {}
+    reported: dict[str, str | int | float] = {}
     for node in nodes:
         x, y = places[node.number]
         half = _WIDTH * wide / 2
         box = {"x": x - half, "x2": x + half, "y": y - _HEIGHT / 2, "y2": y + _HEIGHT / 2}
-        told = {"condition": node.condition or "leaf", **tooltip(node)}
-        rows.append({**box, "fill": theme.tint(colours[node.decision], STRONGEST * strength(node)), **told})
-    kinds = {name: "N" if isinstance(value, str) else "Q" for name, value in told.items()}
+        reported = {"condition": node.condition or "leaf", **tooltip(node)}
+        rows.append(
+            {**box, "fill": theme.tint(colours[node.decision], STRONGEST * strength(node)), **reported}
+        )
+    kinds = {name: "N" if isinstance(value, str) else "Q" for name, value in reported.items()}
     edges = layer(_edges(nodes, places)).mark_rule(color=_LINE, strokeWidth=1).encode(x2="x2:Q", y2="y2:Q")
     boxes = (
         layer(rows)
@@ -107,8 +109,8 @@ def _texts(
 ) -> list[dict[str, Any]]:
     rows = []
     for node in nodes:
-        said = lines(node)
+        message = lines(node)
         x, y = places[node.number]
-        top = y - (len(said) - 1) / 2 * _LINE_HEIGHT
-        rows += [{"x": x, "y": top + at * _LINE_HEIGHT, "text": line} for at, line in enumerate(said)]
+        top = y - (len(message) - 1) / 2 * _LINE_HEIGHT
+        rows += [{"x": x, "y": top + at * _LINE_HEIGHT, "text": line} for at, line in enumerate(message)]
     return rows

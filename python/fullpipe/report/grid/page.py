@@ -74,7 +74,7 @@ def _tiles(cells: Sequence[Compared]) -> list[Tile]:
             cell.cell.slug,
             HEADINGS[name],
             one.of_tolerance,
-            one.said if one.apart is not None else f"{one.ours.mean:.0f} / {one.theirs.mean:.0f}",
+            one.message if one.apart is not None else f"{one.ours.mean:.0f} / {one.theirs.mean:.0f}",
             f"{mean(one)}, {ranged(one)} {one.quantity.unit}",
         )
         for cell in cells
@@ -131,8 +131,8 @@ def _targets(targets: Sequence[Target]) -> str:
         [
             text(one.title),
             str(one.cells),
-            text(one.said),
-            text(one.measured_said),
+            text(one.message),
+            text(one.measured_text),
             "<b>missed</b>" if one.word == "missed" else one.word,
         ]
         for one in targets
@@ -147,7 +147,7 @@ def _section(cell: Compared, found: Found, picture: str | None) -> str:
             f"{text(HEADINGS[name])}<small> {text(one.quantity.unit)}</small>",
             text(mean(one)),
             text(ranged(one)),
-            text(one.said),
+            text(one.message),
             "overlap" if one.overlaps else "apart",
         ]
         for name, one in cell.measured.items()
@@ -163,12 +163,12 @@ def _section(cell: Compared, found: Found, picture: str | None) -> str:
 
 def _provenance(found: Found) -> str:
     plan = found.plan
-    told = ", ".join(map(ran_by, kernels(found.cells)))
+    reported = ", ".join(map(ran_by, kernels(found.cells)))
     return provenance(
         [
             ("Command", f"<code>{text(plan.command)}</code>"),
             ("Written", f"{now()}, by Fullpipe {text(_native.version())}"),
             ("Runs", f"{_runs(found)} a cell"),
-            *([("Ran by", text(told))] if told else []),
+            *([("Ran by", text(reported))] if reported else []),
         ]
     )

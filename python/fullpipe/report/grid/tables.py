@@ -88,8 +88,8 @@ def ranged(one: Measured | Value) -> str:
 def _apart(one: Measured | None) -> Text:
     if one is None:
         return Text("–", style="dim")
-    said = one.said.removesuffix(" points")
-    return Text(said, style="red" if not one.tolerable else "" if one.apart is not None else "dim")
+    message = one.message.removesuffix(" points")
+    return Text(message, style="red" if not one.tolerable else "" if one.apart is not None else "dim")
 
 
 def _verdict(one: Compared) -> Text:
@@ -105,7 +105,7 @@ def targets(found: Sequence[Target]) -> Fitting:
     for one in found:
         word = one.word.upper() if one.word == "missed" else one.word
         table.add_row(
-            one.title, str(one.cells), one.said, one.measured_said, Text(word, style=_TARGETS[one.word])
+            one.title, str(one.cells), one.message, one.measured_text, Text(word, style=_TARGETS[one.word])
         )
     return table
 

@@ -100,7 +100,7 @@ def _cell(one: Compared, worlds: tuple[str, str]) -> dict[str, Any]:
             name: {
                 ours: _estimate(each.ours),
                 theirs: _estimate(each.theirs),
-                "difference": each.said,
+                "difference": each.message,
                 "of_tolerance": finite(each.of_tolerance),
                 "overlaps": each.overlaps,
             }
@@ -206,7 +206,7 @@ def markdown(whole: Whole, older: str = "", others: str | None = None, *, cells:
     text += ["| target | cells | limit | measured | |", "|---|---|---|---|---|"]
     for one in whole.targets:
         word = "**missed**" if one.word == "missed" else one.word
-        text.append(f"| {one.title} | {one.cells} | {one.said} | {one.measured_said} | {word} |")
+        text.append(f"| {one.title} | {one.cells} | {one.message} | {one.measured_text} | {word} |")
     text += ["", whole.verdict, ""]
     rows = whole.rows if others is None else [one for one in whole.rows if one.verdict not in _SIMILAR]
     if others is not None:
@@ -235,8 +235,8 @@ def _row(one: Row) -> list[str]:
     row = [cell(one.name)]
     for name in ("goodput_bps", "rtt_mean_ms", "retransmits"):
         each = one.values.get(name)
-        row += ["–"] * 3 if each is None else [mean(each), ranged(each), each.said]
-    row += [one.values[name].said if name in one.values else "–" for name in ("rtt_p95_ms", "share")]
+        row += ["–"] * 3 if each is None else [mean(each), ranged(each), each.message]
+    row += [one.values[name].message if name in one.values else "–" for name in ("rtt_p95_ms", "share")]
     return [*row, one.verdict]
 
 

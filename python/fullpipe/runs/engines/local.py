@@ -188,8 +188,8 @@ def _carry_out(task: Task, stop: Stop, limit_s: float) -> Ended:
         if plugins.is_interrupt(error):
             raise
         if type(error).__name__ == "PanicException":
-            reason = f"a broken invariant, which is a mistake in Fullpipe: {plugins.said(error)}"
+            reason = f"a broken invariant, which is a mistake in Fullpipe: {plugins.message(error)}"
         else:
-            reason = plugins.said(error) if isinstance(error, Exception) else plugins.described(error)
+            reason = plugins.message(error) if isinstance(error, Exception) else plugins.described(error)
         return Failed(task, reason)
     return Done(task, run, time.monotonic() - began)

@@ -176,10 +176,10 @@ def _answer(name: str, build: str, spec_json: str, seed: int) -> _Answer:
             return f"a worker has another build of Fullpipe ({mismatch}); install the same everywhere"
         run = run_one(world, Job(Alternative("", spec_json), seed), Stop())
     except Exception as error:
-        return plugins.said(error)
+        return plugins.message(error)
     except BaseException as error:
         # A broken invariant of the native half. Ray would treat it as the death of the worker.
         if type(error).__name__ != "PanicException":
             raise
-        return f"a broken invariant, which is a mistake in Fullpipe: {plugins.said(error)}"
+        return f"a broken invariant, which is a mistake in Fullpipe: {plugins.message(error)}"
     return replace(run, alternative=Alternative("", "")), time.monotonic() - began

@@ -28,8 +28,8 @@ class Single:
         for number, task in enumerate(waiting, done):
             self._progress(number)
             began = time.monotonic()
-            tell = partial(self._tell, number)
-            run = run_one(registry.named(task.world), task.job, Stop(), tell)
+            report = partial(self._report, number)
+            run = run_one(registry.named(task.world), task.job, Stop(), report)
             yield Done(task, run, time.monotonic() - began)
         self._progress(self._in_all)
 
@@ -38,5 +38,5 @@ class Single:
         del task
         return 1.0
 
-    def _tell(self, before: int, part: float) -> None:
+    def _report(self, before: int, part: float) -> None:
         self._progress(before + part)

@@ -30,7 +30,7 @@ def main() -> None:
     import fullpipe._native as _native
 
     parts: list[bytes] = []
-    said: dict[str, object] = {"ok": True}
+    message: dict[str, object] = {"ok": True}
     try:
         logs = _logs(*request["logs"]) if "logs" in request else None
         if "doctor" in request:
@@ -44,7 +44,7 @@ def main() -> None:
         else:
             summary, *parts = _native.kernel_run(request["spec"], request["seed"], logs)
         if logs is not None:
-            said |= {"full_at_s": logs.full_at_s(), "missed": logs.missed()}
+            message |= {"full_at_s": logs.full_at_s(), "missed": logs.missed()}
     except (_native.ScenarioError, _native.WorldError, ValueError, RuntimeError, OSError) as error:
         described = _described(error)
         if "logs" in request and isinstance(error, OSError) and error.errno is not None:
@@ -52,7 +52,7 @@ def main() -> None:
             described |= {"message": error.strerror, "errno": error.errno}
         _write_blob(answers, json.dumps(described).encode())
         return
-    for blob in (json.dumps(said).encode(), summary.encode(), *parts):
+    for blob in (json.dumps(message).encode(), summary.encode(), *parts):
         _write_blob(answers, blob)
 
 
@@ -65,8 +65,8 @@ def _logs(title: str, qlog: list[int] | None, *more: int) -> "Logs":
 
 def _described(error: Exception) -> dict[str, object]:
     names = ("field", "given", "expected", "fix")
-    said = {name: str(getattr(error, name)) for name in names if hasattr(error, name)}
-    return {"ok": False, "kind": type(error).__name__, "message": str(error), **said}
+    message = {name: str(getattr(error, name)) for name in names if hasattr(error, name)}
+    return {"ok": False, "kind": type(error).__name__, "message": str(error), **message}
 
 
 def _read_blob(source: int) -> bytes:

@@ -41,13 +41,13 @@ _NUMBERS = {
 # What is a table, a list or a text wherever a summary has it, or None.
 _KINDS: dict[str, type] = {
     **dict.fromkeys(("rtt_ms", "queue_delay_ms", "fct_ms", "seen", "metrics", "lateness", "processor"), dict),
-    **dict.fromkeys(("transfers_ms", "untrustworthy", "not_honoured", "sysctls"), list),
+    **dict.fromkeys(("transfers_ms", "untrustworthy", "unsupported", "sysctls"), list),
     **dict.fromkeys(("label", "name", "controller", "world", "kernel", "host", "version", "spec_json"), str),
 }
 # What such a list has: whether something is one, and what it is called.
 _ELEMENTS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "links": (lambda one: isinstance(one, dict), "tables"),
-    **dict.fromkeys(("untrustworthy", "not_honoured"), (lambda one: isinstance(one, str), "sentences")),
+    **dict.fromkeys(("untrustworthy", "unsupported"), (lambda one: isinstance(one, str), "sentences")),
     "sysctls": (lambda one: isinstance(one, list | tuple) and len(one) == 2, "pairs of name and value"),
 }
 # Texts that are the scenario's own.
@@ -93,7 +93,7 @@ def _check_series(
         # Polars has both: exceptions, and panics of its native half.
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
-        raise _wrong(world, name, shown(plugins.said(error)), "a Parquet file that can be read") from None
+        raise _wrong(world, name, shown(plugins.message(error)), "a Parquet file that can be read") from None
     for column, kind in columns.items():
         if found.get(column) != kind:
             raise _wrong(world, f"{name}[{column!r}]", found.get(column), f"a column of {kind}")

@@ -111,8 +111,8 @@ class Kernel(World):
                 request["logs"] = logs.arguments(spool)
                 inherited = [*logs.descriptors, *(() if spool is None else (spool,))]
                 answered = _ask(request, job.alternative.duration_s, tick, inherited)
-            run, said = _result(job, *answered, self.name)
-        return logs.of(run, said["full_at_s"], said["missed"])
+            run, message = _result(job, *answered, self.name)
+        return logs.of(run, message["full_at_s"], message["missed"])
 
 
 WORLD = Kernel()
@@ -171,7 +171,7 @@ def _ask(
 
     `WorldError` if it has not ended after `most_s`; it is killed then.
     """
-    said = json.dumps(request).encode()
+    message = json.dumps(request).encode()
     # In memory, because a disk may be full.
     with open(os.memfd_create("complaints"), "w+b") as complaints:  # noqa: PTH123
         # In its own process group: Ctrl-C reaches only this process, which then ends the child cleanly.
@@ -187,7 +187,7 @@ def _ask(
         assert process.stdin is not None and process.stdout is not None
         try:
             try:
-                process.stdin.write(child.blob(said))
+                process.stdin.write(child.blob(message))
                 process.stdin.flush()
                 answers = _read_all(process.stdout, duration_s, tick, most_s)
             except BrokenPipeError:

@@ -153,7 +153,7 @@ class Finding:
 
     name: str
     ok: bool
-    said: str  # What is wrong; empty if nothing is.
+    message: str  # What is wrong; empty if nothing is.
     # The verdict if nothing worse is found: `LATE` or `OUT_OF_REACH`.
     verdict: str = INACCURATE
 
@@ -190,7 +190,7 @@ class RateVerdict:
     @property
     def wrong(self) -> list[str]:
         """A sentence about each property that is wrong."""
-        return [one.said for one in self.findings if not one.ok]
+        return [one.message for one in self.findings if not one.ok]
 
     @property
     def unnoticed(self) -> bool:
@@ -264,8 +264,8 @@ def _findings(light: Measured, heavy: Measured) -> Iterator[Finding]:
     yield _all("order", map(_order, both))
 
 
-def _all(name: str, said: Iterable[str], *, verdict: str = INACCURATE) -> Finding:
-    wrong = [one for one in said if one]
+def _all(name: str, message: Iterable[str], *, verdict: str = INACCURATE) -> Finding:
+    wrong = [one for one in message if one]
     return Finding(name, not wrong, "; ".join(wrong), verdict)
 
 

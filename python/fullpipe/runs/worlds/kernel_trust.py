@@ -160,18 +160,18 @@ def kept() -> Trust | None:
     if path is None:
         return None
     try:
-        said = json.loads(path.read_text(encoding="utf-8"))
-        machine = said["machine"]
+        message = json.loads(path.read_text(encoding="utf-8"))
+        machine = message["machine"]
         return Trust(
             machine=Machine(str(machine["kernel"]), int(machine["cores"]), int(machine["hz"])),
-            when=str(said["when"]),
-            quick=bool(said["quick"]),
-            took_s=float(said["took_s"]),
-            load=float(said["load"]),
-            stolen=float(said["stolen"]),
-            checked_bps=tuple(int(rate) for rate in said["checked_bps"]),
-            true_bps=tuple(int(rate) for rate in said["true_bps"]),
-            version=str(said["version"]),
+            when=str(message["when"]),
+            quick=bool(message["quick"]),
+            took_s=float(message["took_s"]),
+            load=float(message["load"]),
+            stolen=float(message["stolen"]),
+            checked_bps=tuple(int(rate) for rate in message["checked_bps"]),
+            true_bps=tuple(int(rate) for rate in message["true_bps"]),
+            version=str(message["version"]),
         )
     except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None

@@ -137,8 +137,8 @@ _known: dict[tuple[str, int, int, int], About] = {}
 def _asked(program: Path) -> About:
     printed, complaints, code = _printed(program)
     try:
-        told = _read_json(printed)
-        protocol = told["protocol"]
+        reported = _read_json(printed)
+        protocol = reported["protocol"]
         if protocol != PROTOCOL:
             spoken = shown(str(protocol))
             raise _broken(program, f"it speaks protocol {spoken}, this Fullpipe {PROTOCOL}")
@@ -156,9 +156,9 @@ def _asked(program: Path) -> About:
                     for one in stack["controllers"]
                 ],
             }
-            for stack in told["stacks"]
+            for stack in reported["stacks"]
         )
-        return About(program, shown(str(told["build"])), linked)
+        return About(program, shown(str(reported["build"])), linked)
     except (ValueError, KeyError, TypeError):
         last = child.last_line(complaints)
         ended = f"it ended with code {code}: {last}" if last else ""
@@ -207,12 +207,12 @@ def _read_json(content: bytes) -> Any:
     Text is UTF-8, and can be written as such: half of a surrogate pair cannot.
     """
     try:
-        told = json.loads(content.decode())
+        reported = json.loads(content.decode())
         if b"\\ud" in content or b"\\uD" in content:
-            json.dumps(told, ensure_ascii=False).encode()
+            json.dumps(reported, ensure_ascii=False).encode()
     except RecursionError:
         raise ValueError("nested too deeply") from None
-    return told
+    return reported
 
 
 def _is_number(value: object) -> bool:
@@ -234,7 +234,7 @@ _COUNTS = (
 )
 
 
-def _is_flow(told: object) -> bool:
+def _is_flow(reported: object) -> bool:
     """Whether it describes a flow as it is in a play."""
 
     def fits(name: str, value: object) -> bool:
@@ -246,13 +246,13 @@ def _is_flow(told: object) -> bool:
             return isinstance(value, list) and all(map(_is_number, value))
         return (value is None and name not in _COUNTS) or _is_number(value)
 
-    return isinstance(told, dict) and all(fits(name, value) for name, value in told.items())
+    return isinstance(reported, dict) and all(fits(name, value) for name, value in reported.items())
 
 
-def _is_queue(told: object) -> bool:
+def _is_queue(reported: object) -> bool:
     """Whether it describes a queue as it is in a play."""
-    return isinstance(told, dict) and all(
-        _is_number(told.get(name)) for name in ("backlog_bytes", "dropped_packets")
+    return isinstance(reported, dict) and all(
+        _is_number(reported.get(name)) for name in ("backlog_bytes", "dropped_packets")
     )
 
 
@@ -265,23 +265,23 @@ _COLUMNS = {
 _STRETCHES = ("phase", "state")
 
 
-def _looks(told: object, most: int) -> dict[str, list[Any]] | None:
+def _looks(reported: object, most: int) -> dict[str, list[Any]] | None:
     """The columns of an answer, of equal length from 1 to `most`; None if that is not what it has."""
-    if not isinstance(told, dict) or not isinstance(told.get("connected"), list):
+    if not isinstance(reported, dict) or not isinstance(reported.get("connected"), list):
         return None
-    connected: list[Any] = told["connected"]
+    connected: list[Any] = reported["connected"]
     looks = len(connected)
     columns = {"connected": connected}
     if not 1 <= looks <= most or set(map(type, connected)) != {bool}:
         return None
     for name, may_be_unknown in _COLUMNS.items():
-        column = told.get(name)
+        column = reported.get(name)
         if not isinstance(column, list) or len(column) != looks or not _are_numbers(column, may_be_unknown):
             return None
         columns[name] = column
     for name in _STRETCHES:
         words: list[str | None] = []
-        stretches = told.get(name)
+        stretches = reported.get(name)
         for one in stretches if isinstance(stretches, list) else ():
             if not isinstance(one, list) or len(one) != 2 or type(one[1]) is not int:
                 return None
@@ -325,9 +325,9 @@ def refused(spec_json: str) -> str | None:
             _refusals.move_to_end(key)
             return _refusals[key]
     with Talk("refuses", patience_s=_PATIENCE_S) as talk:
-        talk.tell({"spec": spec_json, **brought})
-        told = talk.header()
-    reason = told.get("refused")
+        talk.report({"spec": spec_json, **brought})
+        reported = talk.header()
+    reason = reported.get("refused")
     with _lock:
         _refusals[key] = None if reason is None else shown(str(reason))
         if len(_refusals) > _MOST_REMEMBERED:
@@ -377,7 +377,7 @@ class Talk:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def tell(self, request: Mapping[str, object]) -> None:
+    def report(self, request: Mapping[str, object]) -> None:
         """Sends a request. If the program has ended, the next answer says why."""
         assert self._process.stdin is not None
         to = self._process.stdin.fileno()
@@ -403,17 +403,17 @@ class Talk:
         while True:
             still = None if tick is None else lambda: tick(done)  # noqa: B023
             content = self._blob(still, _MOST_JSON_BYTES, self._patience_s)
-            told = self._as_dict(content)
-            if tick is not None and "progress" in told:
+            reported = self._as_dict(content)
+            if tick is not None and "progress" in reported:
                 with contextlib.suppress(TypeError, ValueError, OverflowError):
-                    done = min(0.99, max(0.0, float(told["progress"])))
+                    done = min(0.99, max(0.0, float(reported["progress"])))
                 tick(done)
                 continue
-            if told.get("ok") is False:
+            if reported.get("ok") is False:
                 raise child.as_error(
-                    {"message": "it does not say why", **told}, logs=self._writes_logs, most=MOST_SHOWN
+                    {"message": "it does not say why", **reported}, logs=self._writes_logs, most=MOST_SHOWN
                 )
-            return told
+            return reported
 
     def state(self) -> dict[str, Any]:
         """The next answer of a play: `running`, `now_ns`, `flow` and `queues`."""
@@ -421,23 +421,23 @@ class Talk:
 
     def looks(self, most: int) -> tuple[dict[str, Any], dict[str, list[Any]]]:
         """The answer to a request for at most so many looks: the state behind the last, and columns."""
-        told = self.header()
-        columns = _looks(told.pop("looks", None), most)
+        reported = self.header()
+        columns = _looks(reported.pop("looks", None), most)
         if columns is None:
             raise self._ended(_NO_ANSWER)
-        return self._state(told), columns
+        return self._state(reported), columns
 
-    def _state(self, told: dict[str, Any]) -> dict[str, Any]:
-        queues = told.get("queues")
+    def _state(self, reported: dict[str, Any]) -> dict[str, Any]:
+        queues = reported.get("queues")
         if not (
-            isinstance(told.get("running"), bool)
-            and _is_number(told.get("now_ns"))
-            and _is_flow(told.get("flow"))
+            isinstance(reported.get("running"), bool)
+            and _is_number(reported.get("now_ns"))
+            and _is_flow(reported.get("flow"))
             and isinstance(queues, list)
             and all(map(_is_queue, queues))
         ):
             raise self._ended(_NO_ANSWER)
-        return told
+        return reported
 
     def frame(self, most: int) -> bytes:
         """The next blob, of at most so many bytes."""
@@ -477,12 +477,12 @@ class Talk:
     def _as_dict(self, content: bytes) -> dict[str, Any]:
         """The table that is in a blob."""
         try:
-            told = _read_json(content)
+            reported = _read_json(content)
         except ValueError:
-            told = None
-        if not isinstance(told, dict):
+            reported = None
+        if not isinstance(reported, dict):
             raise self._ended(_NO_ANSWER)
-        return told
+        return reported
 
     def _read(self, length: int, tick: Callable[[], None] | None, patience_s: float) -> bytes:
         assert self._process.stdout is not None
@@ -558,7 +558,7 @@ def run(
     if qlog is not None:
         request["qlog"] = asdict(qlog)
     with Talk("run", files=() if qlog is None else qlog.files) as talk:
-        talk.tell(request)
+        talk.report(request)
         return talk.logged_record(spec_json, tick)
 
 
@@ -585,7 +585,7 @@ def _broken(program: Path, why: str) -> _native.WorldError:
     return _with_fix(f"{named} {why}", fix)
 
 
-def _with_fix(said: str, fix: str) -> _native.WorldError:
-    error = _native.WorldError(f"{said}; {fix}")
+def _with_fix(message: str, fix: str) -> _native.WorldError:
+    error = _native.WorldError(f"{message}; {fix}")
     error.fix = fix
     return error

@@ -112,11 +112,11 @@ def _trace(subject: stacks.Stack, controller: str, duration: str, seed: int, *, 
     (alternative,) = from_document(document).alternatives
     request: dict[str, object] = {"spec": alternative.spec_json, "seed": seed, "stacks": [subject.request]}
     with quic_program.Talk("play") as talk:
-        talk.tell({**request, "instants": instants, "trace": True})
+        talk.report({**request, "instants": instants, "trace": True})
         end_ns = talk.header()["end_ns"]
-        talk.tell({"advance_ns": end_ns})
+        talk.report({"advance_ns": end_ns})
         talk.header()
-        talk.tell({"trace": True})
+        talk.report({"trace": True})
         talk.header()
         return talk.frame(_MOST_TRACE)
 

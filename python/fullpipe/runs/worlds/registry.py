@@ -116,16 +116,16 @@ def pair(given: Sequence[str]) -> "tuple[World, World]":
     return first, second
 
 
-def said(*, everything: bool = True, look: bool = True) -> str:
+def message(*, everything: bool = True, look: bool = True) -> str:
     """The names in a sentence, the last one `all`. `look`: also those of installed packages."""
     options = [*(names() if look else known()), *special(), *([ALL] if everything else [])]
     return joined(options, "or")
 
 
-def said_in_help(*, look: bool) -> str:
+def names_in_help(*, look: bool) -> str:
     """The names in a sentence, and how to get the worlds that are not there."""
     lacking = [f"; {name}, once `make {name}` has built it" for name in optional(there=False)]
-    return said(look=look) + "".join(lacking)
+    return message(look=look) + "".join(lacking)
 
 
 @cache
@@ -141,7 +141,7 @@ def _existing(name: str, *, everything: bool) -> "World":
         from fullpipe.errors import mistake
 
         why = "".join(f"; {reason}" for reason in load_installed().values())
-        raise mistake("world", name, said(everything=everything), f"name one of them{why}")
+        raise mistake("world", name, message(everything=everything), f"name one of them{why}")
     return world
 
 

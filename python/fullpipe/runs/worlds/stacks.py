@@ -142,17 +142,17 @@ def _controllers() -> set[str]:
 def _about(name: str, command: Sequence[str]) -> dict[str, Any]:
     """What an adapter says of itself. Neither its answer's length nor its time is trusted."""
     try:
-        told = json.loads(_answer(name, command))
-        if told["protocol"] != PROTOCOL:
-            spoken = shown(str(told["protocol"]))
+        reported = json.loads(_answer(name, command))
+        if reported["protocol"] != PROTOCOL:
+            spoken = shown(str(reported["protocol"]))
             raise broken(name, command, f"speaks protocol {spoken}, this Fullpipe {PROTOCOL}")
-        names = [str(one) for one in told["controllers"]]
+        names = [str(one) for one in reported["controllers"]]
         if not names or not all(map(_NAME.fullmatch, names)):
             raise broken(name, command, "has controllers without names: at most 32 of a-z, 0-9, - and _")
-        about = {key: shown(str(told.get(key, ""))) for key in ("name", "version", "licence", "policy")}
-        tells = [one for one in TELLS if one in told.get("tells", [])]
-        layer = "ip" if told.get("layer") == "ip" else "udp"
-        most = told.get("most_datagram")
+        about = {key: shown(str(reported.get(key, ""))) for key in ("name", "version", "licence", "policy")}
+        tells = [one for one in TELLS if one in reported.get("tells", [])]
+        layer = "ip" if reported.get("layer") == "ip" else "udp"
+        most = reported.get("most_datagram")
         most = most if isinstance(most, int) and 0 < most < 1 << 16 else None
     except (ValueError, KeyError, TypeError, RecursionError):
         raise broken(name, command, "does not say what it is (quic/adapters/PROTOCOL.md, About)") from None
@@ -189,14 +189,14 @@ def _answer(name: str, command: Sequence[str]) -> bytes:
             os.write(process.stdin.fileno(), _LENGTH.pack(len(hello)) + hello)
         sources = [output, errors]
         while True:
-            said = texts[output]
-            length = _LENGTH.unpack_from(said)[0] if len(said) >= _LENGTH.size else 0
+            message = texts[output]
+            length = _LENGTH.unpack_from(message)[0] if len(message) >= _LENGTH.size else 0
             if length > _MOST_BYTES:
                 raise broken(
                     name, command, f"says what it is in {length} bytes; at most {_MOST_BYTES} are read"
                 )
-            if len(said) >= _LENGTH.size + length and len(said) >= _LENGTH.size:
-                return bytes(said[_LENGTH.size : _LENGTH.size + length])
+            if len(message) >= _LENGTH.size + length and len(message) >= _LENGTH.size:
+                return bytes(message[_LENGTH.size : _LENGTH.size + length])
             left_s = ends_s - time.monotonic()
             ready = child.readable(sources, left_s) if left_s > 0 else []
             if not ready:

@@ -106,11 +106,11 @@ def summary(frame: pl.DataFrame, seconds: float) -> str:
     """A list of this length, described in a sentence."""
     flows = frame.group_by("flow").agg(pl.col("bytes").sum())
     kilobytes = float(flows.select(pl.col("bytes").quantile(0.9)).item()) / 1e3
-    said = f"{flows.height} flows in {frame.height} transfers over {seconds:.3g} s"
+    message = f"{flows.height} flows in {frame.height} transfers over {seconds:.3g} s"
     if seconds >= _RATED_S:
         mean_gbps = frame.select(pl.col("bytes").sum()).item() * 8e-9 / seconds
-        said += f", {mean_gbps:.3g} Gbit/s on average"
-    return f"{said}; 90 % of the flows are smaller than {kilobytes:.3g} KB"
+        message += f", {mean_gbps:.3g} Gbit/s on average"
+    return f"{message}; 90 % of the flows are smaller than {kilobytes:.3g} KB"
 
 
 def disorder(captured: pl.DataFrame) -> str | None:

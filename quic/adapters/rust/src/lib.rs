@@ -236,24 +236,24 @@ fn converse<S: Stack>(
         return Ok(());
     }
     let layer = if about.is_ip { "ip" } else { "udp" };
-    let told = json!({
+    let reported = json!({
         "protocol": PROTOCOL, "name": about.name, "version": about.version, "licence": about.licence,
         "controllers": about.controllers, "layer": layer, "tells": about.tells, "policy": about.policy,
         "most_datagram": about.most_datagram,
     });
-    write_frame(output, told.to_string().as_bytes())?;
+    write_frame(output, reported.to_string().as_bytes())?;
     if !read_frame(input, &mut asked)? {
         return Ok(());
     }
-    let said: Value = serde_json::from_slice(&asked).unwrap_or_default();
-    let number = |name: &str| said[name].as_u64().unwrap_or(0);
+    let message: Value = serde_json::from_slice(&asked).unwrap_or_default();
+    let number = |name: &str| message[name].as_u64().unwrap_or(0);
     let setup = Setup {
         seed: number("seed"),
-        controller: said["controller"].as_str().unwrap_or_default().to_owned(),
+        controller: message["controller"].as_str().unwrap_or_default().to_owned(),
         mtu: number("mtu") as usize,
         receive_window: number("receive_window"),
         send_window: number("send_window"),
-        ecn: said["ecn"] == true,
+        ecn: message["ecn"] == true,
     };
     RANDOM.store(setup.seed, Relaxed);
     let made = make(&setup);
@@ -448,8 +448,8 @@ mod tests {
         converse(&about, make, &mut &input[..], &mut output).unwrap();
         let frames = frames(&output);
         assert_eq!(frames.len(), 3);
-        let told: Value = serde_json::from_slice(&frames[0]).unwrap();
-        assert_eq!((&told["protocol"], &told["layer"]), (&json!(1), &json!("udp")));
+        let reported: Value = serde_json::from_slice(&frames[0]).unwrap();
+        assert_eq!((&reported["protocol"], &reported["layer"]), (&json!(1), &json!("udp")));
         assert_eq!(frames[1], br#"{"ok":true}"#);
         let answer = &frames[2];
         let words: Vec<u64> = (0..16).map(|index| word(answer, 8 * index)).collect();

@@ -33,14 +33,15 @@ fn clock() -> Instant {
 }
 
 fn patience() -> Result<Duration, String> {
-    let Some(said) = std::env::var_os(VARIABLE) else { return Ok(Duration::from_secs_f64(PATIENCE_S)) };
-    let said = said.to_string_lossy();
-    said.trim()
+    let Some(message) = std::env::var_os(VARIABLE) else { return Ok(Duration::from_secs_f64(PATIENCE_S)) };
+    let message = message.to_string_lossy();
+    message
+        .trim()
         .parse()
         .ok()
         .filter(|seconds: &f64| *seconds > 0.0)
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-        .ok_or_else(|| format!("{VARIABLE}: {said:?}; expected seconds above 0, e.g. 60; or unset it"))
+        .ok_or_else(|| format!("{VARIABLE}: {message:?}; expected seconds above 0, e.g. 60; or unset it"))
 }
 
 /// So that neither reading nor writing waits: `poll` does.
@@ -182,9 +183,9 @@ impl Process {
     }
 
     fn late(&mut self) -> String {
-        let said = self.last_words();
+        let message = self.last_words();
         format!(
-            "does not answer within {} s{said}; look for a loop without end, or set {VARIABLE} to more seconds",
+            "does not answer within {} s{message}; look for a loop without end, or set {VARIABLE} to more seconds",
             self.patience.as_secs_f64()
         )
     }
@@ -199,10 +200,10 @@ impl Process {
                 Ok(None) | Err(_) => break None,
             }
         };
-        let said = self.last_words();
+        let message = self.last_words();
         match status {
-            Some(status) => format!("has ended ({status}){said}"),
-            None => format!("has closed its output and goes on{said}"),
+            Some(status) => format!("has ended ({status}){message}"),
+            None => format!("has closed its output and goes on{message}"),
         }
     }
 

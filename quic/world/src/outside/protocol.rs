@@ -75,7 +75,7 @@ impl Turn {
 
 /// What an adapter says of its connection at the end of a turn. `None`: it does not know.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct Reported {
     pub(crate) connected: bool,
     /// It has ended, and nobody wanted it to.
     pub(crate) failed: bool,
@@ -127,7 +127,7 @@ pub(crate) struct Departure {
 pub(crate) struct Answer {
     /// When it wants a turn although nothing arrives.
     pub(crate) next: Time,
-    pub(crate) told: Told,
+    pub(crate) reported: Reported,
     /// With the places of their datagrams in the frame.
     pub(crate) departures: Vec<Departure>,
 }
@@ -146,7 +146,7 @@ fn known(number: u64) -> Option<u64> {
 ///
 /// # Errors
 /// What is wrong with it, in words that go on behind the adapter's name.
-pub(crate) fn read(frame: &[u8], turn: &Turn, before: &Told, most: usize) -> Result<Answer, String> {
+pub(crate) fn read(frame: &[u8], turn: &Turn, before: &Reported, most: usize) -> Result<Answer, String> {
     let Turn { now, until, .. } = turn;
     if frame.len() < HEAD {
         return Err(format!(
@@ -162,7 +162,7 @@ pub(crate) fn read(frame: &[u8], turn: &Turn, before: &Told, most: usize) -> Res
             until.as_nanos()
         ));
     }
-    let told = Told {
+    let reported = Reported {
         connected: words[2] & 1 != 0,
         failed: words[2] & 2 != 0,
         delivered: words[3],
@@ -179,16 +179,16 @@ pub(crate) fn read(frame: &[u8], turn: &Turn, before: &Told, most: usize) -> Res
         timeouts: known(words[14]),
         phase: known(words[15]).and_then(|code| Phase::ALL.get(usize::try_from(code).ok()?).copied()),
     };
-    if told.delivered < before.delivered {
+    if reported.delivered < before.delivered {
         return Err(format!(
             "takes back delivered bytes: {} after {}; they are all since the start",
-            told.delivered, before.delivered
+            reported.delivered, before.delivered
         ));
     }
-    if told.delivered_at.is_some_and(|at| at > *until) {
+    if reported.delivered_at.is_some_and(|at| at > *until) {
         return Err(format!(
             "has delivered at {}, behind the turn's end {until}",
-            told.delivered_at.unwrap_or_default()
+            reported.delivered_at.unwrap_or_default()
         ));
     }
     let count = u32::from_le_bytes([frame[HEAD - 4], frame[HEAD - 3], frame[HEAD - 2], frame[HEAD - 1]]);
@@ -233,7 +233,7 @@ pub(crate) fn read(frame: &[u8], turn: &Turn, before: &Told, most: usize) -> Res
     if place != frame.len() {
         return Err(format!("has {} bytes behind the last datagram of its answer", frame.len() - place));
     }
-    Ok(Answer { next: Time::from_nanos(words[1]), told, departures })
+    Ok(Answer { next: Time::from_nanos(words[1]), reported, departures })
 }
 
 #[cfg(test)]
@@ -263,15 +263,15 @@ mod tests {
     }
 
     fn problem(frame: &[u8]) -> String {
-        read(frame, &turn(), &Told { delivered: 5, ..Told::default() }, 1472).unwrap_err()
+        read(frame, &turn(), &Reported { delivered: 5, ..Reported::default() }, 1472).unwrap_err()
     }
 
     #[test]
     fn a_whole_answer_is_read() {
         let frame = answer(|words| words[15] = 4, (at(15).as_nanos(), 1, 3), b"abc");
-        let answer = read(&frame, &turn(), &Told::default(), 1472).unwrap();
-        assert_eq!((answer.next, answer.told.delivered, answer.told.connected), (at(30), 7, true));
-        assert_eq!((answer.told.window, answer.told.phase), (None, Some(Phase::Startup)));
+        let answer = read(&frame, &turn(), &Reported::default(), 1472).unwrap();
+        assert_eq!((answer.next, answer.reported.delivered, answer.reported.connected), (at(30), 7, true));
+        assert_eq!((answer.reported.window, answer.reported.phase), (None, Some(Phase::Startup)));
         let [departure] = &answer.departures[..] else { panic!("{answer:?}") };
         assert_eq!((departure.at, departure.end, departure.ecn), (at(15), 1, Ecn::Ect0));
         assert_eq!(&frame[departure.datagram.clone()], b"abc");

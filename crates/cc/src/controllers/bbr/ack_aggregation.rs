@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_of_acks_after_a_silence_counts_beyond_the_expected() {
+    fn ack_burst_after_silence_counts_excess() {
         let mut aggregation = AckAggregation::default();
         aggregation.on_ack(&acked(1, 1_000));
         aggregation.on_ack(&acked(40, 1_000));
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sixteen_bit_maximum_wraps_and_the_twenty_bit_epoch_restarts() {
+    fn u16_maximum_wraps_u20_epoch_restarts() {
         let mut aggregation = AckAggregation::default();
         aggregation.on_ack(&acked(65_537, 1_000));
         assert_eq!(aggregation.extra_acked[0], 1, "65,537 does not fit in sixteen bits");
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn the_maximum_lives_for_five_to_ten_rounds() {
+    fn maximum_lasts_five_to_ten_rounds() {
         let mut aggregation = AckAggregation::default();
         aggregation.on_ack(&acked(30, 0));
         let mut lived = 0;

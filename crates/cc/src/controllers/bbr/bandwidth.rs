@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_of_rates_in_the_kernels_own_rounding() {
+    fn rates_round_as_in_kernel() {
         let margin = usecs_less_margin(1);
         // (segments in 10 ms, gain, bytes a second) at 1,448 bytes a segment.
         for (segments, gain, expected) in [

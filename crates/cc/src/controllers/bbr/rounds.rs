@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_round_ends_with_a_segment_sent_after_it_began_and_across_the_wrap() {
+    fn later_segment_ends_round_across_wrap() {
         let start = u32::MAX as u64 - 4;
         let mut rounds = Rounds::new(start);
         assert!(rounds.on_sample(start, start + 10));
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_begun_by_hand_is_not_counted() {
+    fn manually_started_round_is_not_counted() {
         let mut rounds = Rounds::new(0);
         rounds.begin(7);
         assert!(!rounds.on_sample(6, 8));

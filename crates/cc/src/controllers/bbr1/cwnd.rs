@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_window_is_even_and_has_room_for_bursts() {
+    fn cwnd_is_even_with_burst_room() {
         for (cwnd, burst, probing, expected) in
             [(10, 1, false, 14), (11, 1, false, 14), (11, 1, true, 16), (10, 2, false, 16)]
         {
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn recovery_conserves_packets_then_returns_to_the_saved_window() {
+    fn recovery_conserves_then_restores_cwnd() {
         let mut recovery = Recovery::default();
         recovery.save(100, false);
         let acked = Progress { state: CaState::Recovery, newly_delivered: 2, newly_lost: 10, in_flight: 1 };
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_already_cut_is_saved_only_if_it_is_larger() {
+    fn reduced_cwnd_saves_only_if_larger() {
         let saved = |prev_ca_state, in_probe_rtt| {
             let mut recovery = Recovery { prior_cwnd: 100, prev_ca_state, ..Recovery::default() };
             recovery.save(50, in_probe_rtt);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_of_this_ack_come_off_the_window_but_leave_one_segment() {
+    fn losses_reduce_cwnd_but_keep_one() {
         let mut recovery = Recovery { prev_ca_state: CaState::Recovery, ..Recovery::default() };
         let acked = Progress { state: CaState::Recovery, newly_delivered: 1, newly_lost: 3, in_flight: 0 };
         assert_eq!(recovery.on_ack(10, &acked).cwnd, 7);
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn before_the_pipe_was_full_the_first_ten_segments_grow_the_window_past_its_target() {
+    fn startup_exceeds_target_for_ten_segments() {
         let params = Params::default();
         assert_eq!(approach(&params, 10, 8, 2, false, 9), 12);
         assert_eq!(approach(&params, 10, 8, 2, false, 10), 10);

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cycle_starts_anywhere_but_in_the_draining_phase() {
+    fn cycle_starts_outside_draining_phase() {
         let params = Params::default();
         let starts: [u32; 7] = core::array::from_fn(|random| {
             let mut cycle = Cycle::default();

@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn three_rounds_that_grow_by_less_than_a_quarter_are_a_full_pipe() {
+    fn three_flat_rounds_mean_full_pipe() {
         let growth = Gain::from_q8(320);
         let mut pipe = FullPipe::default();
         let mut reached = |bw| {

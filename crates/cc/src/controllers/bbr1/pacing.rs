@@ -27,7 +27,7 @@ mod tests {
     use crate::testing::CONFIG;
 
     #[test]
-    fn bursts_are_one_segment_at_low_rates_and_at_most_a_gso_packet() {
+    fn bursts_range_from_segment_to_gso() {
         let params = on_host(192);
         for (bits_per_sec, segments) in
             [(1_199_992, 1), (1_200_000, 2), (100_000_000, 8), (10_000_000_000u64, 45)]
@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_burst_depends_on_the_headers_of_the_host_unless_a_parameter_sets_it() {
+    fn burst_limit_follows_headers_unless_set() {
         // An MTU of 1,238 leaves 1,186 bytes: 65,343 of them are 55 segments and 65,215 are 54; of 1,448 both are 45.
         let goals = |header| [1_186, 1_448].map(|mss| burst_goal(&on_host(header), 10_000_000_000, mss));
         assert_eq!((goals(192), goals(320)), ([55, 45], [54, 45]));

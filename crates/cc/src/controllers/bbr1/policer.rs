@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn two_lossy_intervals_of_one_rate_are_a_policer_for_48_rounds() {
+    fn two_equal_lossy_intervals_detect_policer() {
         let mut path = Path::new();
         // The first ACK with loss begins an interval and is its first round; three more end it, four the second.
         let verdicts: [Verdict; 8] = core::array::from_fn(|_| path.round(100, 25));

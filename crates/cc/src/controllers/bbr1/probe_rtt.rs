@@ -65,7 +65,7 @@ mod tests {
     use crate::controllers::bbr::bandwidth::NO_RTT;
 
     #[test]
-    fn the_filter_expires_strictly_after_ten_seconds_of_jiffies_and_across_their_wrap() {
+    fn filter_expires_after_10s_across_wrap() {
         let start = u32::MAX - 100;
         let mut filter = ProbeRtt::new(&Params::default(), 250, 20_000, start);
         assert!(!filter.on_rtt(start.wrapping_add(2_500), Some(30_000), false));
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn an_equal_rtt_does_not_renew_the_filter() {
+    fn equal_rtt_does_not_renew_filter() {
         let mut filter = ProbeRtt::new(&Params::default(), 1000, 20_000, 0);
         filter.on_rtt(5_000, Some(20_000), false);
         assert_eq!(filter.min_rtt_stamp, 0);

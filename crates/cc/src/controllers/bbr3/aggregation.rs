@@ -85,7 +85,7 @@ mod tests {
     // draft 5.5.9: UpdateACKAggregation.{extra_acked_interval_start, expected_delivered.2, extra_acked_delivered.2}
     // draft 5.5.9: UpdateACKAggregation.{extra, extra.2}
     #[test]
-    fn a_burst_of_acks_after_a_silence_counts_beyond_the_expected() {
+    fn ack_burst_after_silence_counts_excess() {
         // One byte a microsecond: after 10 ms of silence 10,000 bytes were due.
         assert_eq!(estimate_after(&[acked(1_000, 1_000), acked(40_000, 1_000)]), 41_000);
         let later = [acked(1_000, 1_000), acked(40_000, 1_000), acked(50_000, 11_000)];
@@ -95,7 +95,7 @@ mod tests {
 
     // draft 5.5.9: UpdateACKAggregation.{filter_len, filter_len.2, extra_acked}
     #[test]
-    fn the_maximum_lives_for_ten_rounds_and_in_startup_for_one() {
+    fn maximum_lasts_ten_rounds_startup_one() {
         for (full_bw_reached, expected) in [(true, 10), (false, 1)] {
             let mut aggregation = Aggregation::new(0);
             let mut lived = 0;

@@ -106,7 +106,7 @@ mod tests {
 
     // draft 5.5.10.3: UpdateLatestDeliverySignals, UpdateLatestDeliverySignals.{loss_round_delivered, loss_round_start.2}
     #[test]
-    fn a_round_of_losses_ends_with_a_segment_sent_after_the_first_of_them() {
+    fn loss_round_ends_with_later_segment() {
         let mut signals = Congestion::new(0);
         signals.on_sample(&sample(0, 500), 10);
         assert!(signals.loss_round_start);
@@ -123,7 +123,7 @@ mod tests {
 
     // draft 5.5.10.3: UpdateLatestDeliverySignals, AdvanceLatestDeliverySignals
     #[test]
-    fn the_latest_signals_are_a_maximum_over_the_round() {
+    fn latest_signals_are_round_maximum() {
         let mut signals = Congestion::new(100);
         for (prior, rate, latest) in [(10, 500, 500), (11, 400, 500), (100, 300, 300), (101, 450, 450)] {
             signals.on_sample(&sample(prior, rate), 200);
@@ -134,7 +134,7 @@ mod tests {
 
     // draft 5.5.10.3: InitLowerBounds, LossLowerBounds, steps.{bw_shortterm, inflight_shortterm}
     #[test]
-    fn a_round_with_losses_bounds_by_what_was_delivered_and_by_seven_tenths_at_most() {
+    fn loss_cuts_to_delivered_or_beta() {
         let mut signals = Congestion { bw_latest: 900, inflight_latest: 50, ..Congestion::new(0) };
         signals.adapt_lower_bounds(&Params::default(), 1_000, 200);
         assert_eq!((signals.bw_shortterm, signals.inflight_shortterm), (900, 140));

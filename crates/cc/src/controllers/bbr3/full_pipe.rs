@@ -70,7 +70,7 @@ mod tests {
 
     // draft 5.3.1.2: CheckFullBWReached
     #[test]
-    fn three_rounds_that_grow_by_less_than_a_quarter_are_a_full_pipe() {
+    fn three_flat_rounds_mean_full_pipe() {
         assert!(!after(&[100, 124, 124, 125, 156, 195, 195], true, false).full_bw_now);
         let full = after(&[100, 124, 124, 124], true, false);
         assert!(full.full_bw_now && full.full_bw_reached);
@@ -79,7 +79,7 @@ mod tests {
 
     // draft 5.3.1.2: CheckFullBWReached
     #[test]
-    fn only_the_ack_that_begins_a_round_counts_and_only_if_nothing_but_the_path_was_the_limit() {
+    fn only_path_limited_round_starts_count() {
         assert_eq!(after(&[100; 9], false, false), FullPipe::default());
         assert_eq!(after(&[100; 9], true, true), FullPipe::default());
         assert_eq!(after(&[100, 0, 0, 0, 0], true, false).full_bw_count, 0);

@@ -42,7 +42,7 @@ mod tests {
     // draft 5.5.5: UpdateMaxBw, UpdateMaxBw.max_bw
     // draft 5.5.6: AdvanceMaxBwFilter
     #[test]
-    fn a_rate_lives_in_its_cycle_and_the_next() {
+    fn rate_lasts_its_cycle_and_next() {
         let mut filter = MaxBw::default();
         filter.update(100, false);
         filter.advance();
@@ -56,7 +56,7 @@ mod tests {
 
     // draft 5.5.5: UpdateMaxBw
     #[test]
-    fn the_rate_of_an_application_counts_only_upwards() {
+    fn app_limited_rate_only_raises_maximum() {
         let mut filter = MaxBw::default();
         filter.update(100, false);
         filter.advance();

@@ -83,7 +83,7 @@ mod tests {
 
     // draft 5.3.4.3: UpdateMinRTT
     #[test]
-    fn a_lower_rtt_renews_both_filters_and_an_equal_one_none() {
+    fn only_lower_rtt_renews_both_filters() {
         let mut filter = MinRtt::new(20_000, 0);
         filter.on_ack(&Params::default(), S, Some(20_000));
         assert_eq!((filter.min_rtt_stamp, filter.probe_rtt_min_stamp), (0, 0));
@@ -96,7 +96,7 @@ mod tests {
 
     // draft 5.3.4.3: UpdateMinRTT, UpdateMinRTT.{probe_rtt_min_delay, min_rtt_expired, min_rtt}
     #[test]
-    fn the_short_filter_expires_strictly_after_five_seconds_and_the_long_one_after_ten() {
+    fn filters_expire_after_5s_and_10s() {
         let mut filter = MinRtt::new(20_000, 0);
         filter.on_ack(&Params::default(), 5 * S, Some(30_000));
         assert!(!filter.probe_rtt_expired);

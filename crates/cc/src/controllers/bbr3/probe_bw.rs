@@ -185,7 +185,7 @@ mod tests {
     // draft 5.3.3.8.3: PickProbeWait
     // draft 5.3.3.9: HasElapsedInPhase
     #[test]
-    fn the_wait_is_two_to_three_seconds_and_the_round_0_or_1() {
+    fn probe_wait_is_2_to_3s() {
         let mut probe = probe(INFINITY);
         for (random, wait, round) in
             [(0, 2_000_000, 0), (1, 2_000_000, 1), (1 << 31, 2_500_000, 0), (u32::MAX, 2_999_999, 1)]
@@ -199,7 +199,7 @@ mod tests {
 
     // draft 5.3.3.8.3: IsRenoCoexistenceProbeTime, IsRenoCoexistenceProbeTime.{reno_rounds, rounds}
     #[test]
-    fn the_time_scale_of_reno_counts_segments_and_ends_at_63_rounds() {
+    fn reno_timescale_caps_at_63_rounds() {
         let params = Params::default();
         let is_time = |rounds_since_probe_up, target| {
             ProbeBw { rounds_since_probe_up, ..ProbeBw::new() }
@@ -211,7 +211,7 @@ mod tests {
 
     // draft 5.3.3.9: InflightWithHeadroom, InflightWithHeadroom.headroom
     #[test]
-    fn headroom_is_15_percent_at_least_a_segment_and_leaves_four() {
+    fn headroom_is_15_percent_within_limits() {
         let with = |bound| probe(bound).inflight_with_headroom(&Params::default(), SMSS);
         assert_eq!([100_000, 6_000, 4_500].map(with), [85_000, 5_000, 4_000]);
         assert_eq!(with(INFINITY), INFINITY);
@@ -221,7 +221,7 @@ mod tests {
     // draft 5.3.3.9: ProbeInflightLongtermUpward, ProbeInflightLongtermUpward.{bw_probe_up_acked, delta}
     // draft 5.3.3.9: ProbeInflightLongtermUpward.{bw_probe_up_acked.2, inflight_longterm}
     #[test]
-    fn the_bound_grows_by_1_2_4_8_segments_in_successive_rounds() {
+    fn bound_doubles_growth_each_round() {
         let mut probe = probe(64_000);
         probe.raise_slope(64_000, SMSS);
         let grown: [u64; 5] = core::array::from_fn(|_| {
@@ -245,7 +245,7 @@ mod tests {
 
     // draft 5.3.3.9: ProbeInflightLongtermUpward
     #[test]
-    fn a_bound_that_does_not_limit_does_not_grow() {
+    fn non_limiting_bound_does_not_grow() {
         let mut probe = probe(64_000);
         probe.raise_slope(64_000, SMSS);
         let before = probe;
@@ -263,7 +263,7 @@ mod tests {
 
     // draft 5.5.10.2: InflightAtLoss, InflightAtLoss.{size, inflight_prev, lost_prev, lost_prefix, inflight_at_loss}
     #[test]
-    fn the_flight_at_loss_is_solved_within_the_packet() {
+    fn inflight_at_loss_solves_within_packet() {
         let at = |tx_in_flight, lost, size| {
             inflight_at_loss(&Params::default(), &Sample { tx_in_flight, lost, ..Sample::default() }, size)
         };

@@ -57,13 +57,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_product_rounds_down_and_does_not_overflow() {
+    fn product_rounds_down_without_overflow() {
         assert_eq!(Ratio::from_hundredths(277).of(101), 279, "279.77");
         assert_eq!(Ratio::ONE.of(u64::MAX), u64::MAX / 100);
     }
 
     #[test]
-    fn a_product_in_halves_is_the_product_or_the_most() {
+    fn split_multiplication_matches_saturating_mul() {
         let numbers =
             [0, 1, 99, u32::MAX as u64, 1 << 32, (1 << 32) + 1, u64::MAX / 100, u64::MAX / 99, u64::MAX];
         for (value, factor) in numbers.into_iter().flat_map(|a| numbers.map(|b| (a, b as u32))) {
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_exceeded_by_more_than_it_and_not_by_it() {
+    fn share_is_exceeded_only_strictly() {
         let two = Ratio::from_hundredths(2);
         assert!(!two.is_exceeded_by(2, 100));
         assert!(two.is_exceeded_by(3, 149), "149 * 0.02 = 2.98");

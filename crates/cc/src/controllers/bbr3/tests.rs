@@ -68,7 +68,7 @@ fn undo(flow: &Flow) -> Undo {
 // ---- the steps ----
 
 #[test]
-fn a_flow_takes_every_step_that_the_draft_takes_and_no_other() {
+fn state_transitions_match_draft_exactly() {
     type Change = fn(&mut Flow, &mut Bbr3);
     let acked: Change = |flow, bbr| bbr.on_ack(&ack(flow));
     let expired: Change = |flow, bbr| {
@@ -162,7 +162,7 @@ fn a_flow_takes_every_step_that_the_draft_takes_and_no_other() {
 // draft 5.3.3.9: EnterProbeBW.cwnd_gain
 // draft 5.3.4.3: EnterProbeRTT.{pacing_gain, cwnd_gain}
 #[test]
-fn the_gains_are_those_of_the_table() {
+fn gains_match_draft_table() {
     let gains = |state: State| {
         let (params, per_cent) = (Params::default(), Ratio::hundredths);
         (per_cent(state.pacing_gain(&params)), per_cent(state.cwnd_gain(&params)))
@@ -174,7 +174,7 @@ fn the_gains_are_those_of_the_table() {
 }
 
 #[test]
-fn a_flow_fills_a_pipe_of_100_segments_drains_it_cruises_and_probes() {
+fn fills_pipe_then_drains_cruises_probes() {
     let mut flow = Flow::new();
     let mut bbr = Bbr3::new(&Params::default(), &CONFIG, &flow.connection);
     let mut table = String::from("round phase           cwnd KB/s\n");
@@ -242,7 +242,7 @@ fn startup_after_loss(ranges: u32, size: u32, rounds: u32) -> Bbr3 {
 
 // draft 5.3.1.3: the criteria of CheckStartupHighLoss
 #[test]
-fn startup_ends_when_a_round_of_recovery_loses_over_two_percent_in_six_places() {
+fn startup_ends_after_six_loss_ranges() {
     let ended = startup_after_loss(6, 1, 1);
     assert_eq!(ended.state, State::Drain);
     assert!(ended.full_pipe.full_bw_now && ended.full_pipe.full_bw_reached);
@@ -254,12 +254,12 @@ fn startup_ends_when_a_round_of_recovery_loses_over_two_percent_in_six_places() 
 
 /// quinn#2481: counting packets, one burst ended Startup.
 #[test]
-fn a_burst_of_six_losses_does_not_end_startup() {
+fn single_burst_loss_keeps_startup() {
     assert_eq!(startup_after_loss(1, 6, 1).state, State::Startup);
 }
 
 #[test]
-fn losses_end_startup_only_in_fast_recovery_and_above_the_threshold() {
+fn startup_losses_need_recovery_and_threshold() {
     let state = |recovery: CaState, lost_since_sent: u32| {
         let (mut flow, mut bbr) = at(State::Startup);
         bbr.on_ack(&ack(&mut flow));
@@ -283,7 +283,7 @@ fn losses_end_startup_only_in_fast_recovery_and_above_the_threshold() {
 
 // RFC 9002 section 7.3.2: over QUIC, recovery ends with the first packet that left in it, so before the ACK that ends its round.
 #[test]
-fn losses_end_startup_though_the_ack_that_ends_their_round_ends_the_recovery() {
+fn startup_ends_on_recovery_ending_ack() {
     let state = |changes: &[CaState]| {
         let (mut flow, mut bbr) = at(State::Startup);
         bbr.on_ack(&ack(&mut flow));
@@ -313,7 +313,7 @@ fn losses_end_startup_though_the_ack_that_ends_their_round_ends_the_recovery() {
 }
 
 #[test]
-fn losses_that_were_none_do_not_end_startup_with_the_ack_that_undoes_them() {
+fn spurious_losses_do_not_end_startup() {
     let (mut flow, mut bbr) = at(State::Startup);
     bbr.on_ack(&ack(&mut flow));
     for _ in 0..6 {
@@ -330,7 +330,7 @@ fn losses_that_were_none_do_not_end_startup_with_the_ack_that_undoes_them() {
 }
 
 #[test]
-fn neither_startup_nor_a_probe_ends_while_the_application_is_the_limit() {
+fn app_limited_keeps_startup_and_probe() {
     for state in [State::Startup, State::Up] {
         let (mut flow, mut bbr) = at(state);
         for _ in 0..200 {
@@ -351,7 +351,7 @@ fn neither_startup_nor_a_probe_ends_while_the_application_is_the_limit() {
 // ---- Drain, DOWN, CRUISE ----
 
 #[test]
-fn drain_ends_with_the_queue_or_after_more_than_three_rounds() {
+fn empty_queue_or_rounds_end_drain() {
     let after = |in_flight: u32, rounds: usize| {
         let (mut flow, mut bbr) = at(State::Drain);
         flow.connection.in_flight = in_flight;
@@ -367,7 +367,7 @@ fn drain_ends_with_the_queue_or_after_more_than_three_rounds() {
 
 // draft 5.3.3.9: IsTimeToCruise, StartProbeBW_CRUISE
 #[test]
-fn cruise_begins_with_headroom_and_without_a_queue() {
+fn cruise_starts_with_headroom_without_queue() {
     let after = |in_flight: u32, longterm: u64| {
         let (mut flow, mut bbr) = at(State::Down);
         bbr.probe.inflight_longterm = longterm;
@@ -381,7 +381,7 @@ fn cruise_begins_with_headroom_and_without_a_queue() {
 }
 
 #[test]
-fn cruise_keeps_15_percent_of_the_bound_free_and_the_other_states_none() {
+fn cruise_keeps_15_percent_headroom() {
     let cap = |state| {
         let (_, mut bbr) = at(state);
         bbr.probe.inflight_longterm = segments(100);
@@ -393,7 +393,7 @@ fn cruise_keeps_15_percent_of_the_bound_free_and_the_other_states_none() {
 }
 
 #[test]
-fn a_probe_is_due_after_the_wait_or_after_as_many_rounds_as_segments() {
+fn probe_due_after_wait_or_rounds() {
     let rounds = |bw: u64, rtt_ms: u64| {
         let (mut flow, mut bbr) = at(State::Cruise);
         flow.connection.in_flight = 1;
@@ -417,7 +417,7 @@ fn a_probe_is_due_after_the_wait_or_after_as_many_rounds_as_segments() {
 
 /// noq, picoquic, s2n#1698: the filter advanced every round, so that the pacing margin ate 1 % of the rate in each.
 #[test]
-fn cruise_holds_the_bandwidth_for_sixty_rounds_and_the_filter_advances_once_a_cycle() {
+fn cruise_keeps_bandwidth_for_60_rounds() {
     let (mut flow, mut bbr) = at(State::Up);
     bbr.full_pipe.full_bw_count = 2;
     bbr.on_ack(&ack(&mut flow));
@@ -442,7 +442,7 @@ fn cruise_holds_the_bandwidth_for_sixty_rounds_and_the_filter_advances_once_a_cy
 // ---- REFILL and UP ----
 
 #[test]
-fn refill_forgets_the_short_term_and_lasts_one_round() {
+fn refill_lasts_round_resets_short_term() {
     let (mut flow, mut bbr) = at(State::Cruise);
     bbr.congestion.bw_shortterm = BW / 2;
     bbr.congestion.inflight_shortterm = segments(50);
@@ -463,7 +463,7 @@ fn refill_forgets_the_short_term_and_lasts_one_round() {
 }
 
 #[test]
-fn a_probe_that_its_bound_limits_looks_for_the_plateau_anew() {
+fn bound_limited_probe_restarts_plateau_search() {
     let state = |cwnd_limited| {
         let (mut flow, mut bbr) = at(State::Up);
         bbr.cwnd = segments(100);
@@ -479,7 +479,7 @@ fn a_probe_that_its_bound_limits_looks_for_the_plateau_anew() {
 }
 
 #[test]
-fn a_lossless_ack_lifts_the_bound_to_the_flight_that_it_proves() {
+fn lossless_ack_raises_bound_to_flight() {
     let (mut flow, mut bbr) = at(State::Cruise);
     bbr.probe.inflight_longterm = segments(90);
     let mut high = ack(&mut flow);
@@ -502,7 +502,7 @@ fn probe_that_lost(count: u32, app_limited: bool) -> (Flow, Bbr3) {
 }
 
 #[test]
-fn a_probe_ends_when_it_loses_over_two_percent_and_bounds_the_flight_where_it_did() {
+fn probe_loss_over_threshold_sets_bound() {
     let (_, bbr) = probe_that_lost(4, false);
     assert_eq!((bbr.state, bbr.probe.inflight_longterm), (State::Up, INFINITY), "4 of 200 are 2 %");
     let (_, bbr) = probe_that_lost(5, false);
@@ -515,13 +515,13 @@ fn a_probe_ends_when_it_loses_over_two_percent_and_bounds_the_flight_where_it_di
 }
 
 #[test]
-fn a_probe_of_an_application_ends_by_loss_and_leaves_the_bound() {
+fn app_limited_probe_loss_keeps_bound() {
     let (_, bbr) = probe_that_lost(50, true);
     assert_eq!((bbr.state, bbr.probe.inflight_longterm), (State::Down, INFINITY));
 }
 
 #[test]
-fn a_bound_falls_to_seven_tenths_of_the_target_at_most_and_once_a_probe() {
+fn probe_lowers_bound_once_to_beta() {
     let (mut flow, mut bbr) = at(State::Up);
     bbr.probe.is_bw_probe_sample = true;
     bbr.on_lost(&lost(&mut flow, 10, 20));
@@ -534,7 +534,7 @@ fn a_bound_falls_to_seven_tenths_of_the_target_at_most_and_once_a_probe() {
 // draft 5.3.3.9: IsTimeToGoDown, AdaptLongTermModel
 /// The precaution needs the flight that the ACK found: what is left after it never reaches the bound that caps the window.
 #[test]
-fn after_a_probe_that_went_too_high_the_next_stops_at_the_bound_and_the_one_after_it_follows_at_once() {
+fn precautionary_probe_stops_next_follows_immediately() {
     let (mut flow, mut bbr) = at(State::Up);
     bbr.probe.prev_probe_too_high = true;
     bbr.probe.inflight_longterm = segments(120) + 500;
@@ -550,7 +550,7 @@ fn after_a_probe_that_went_too_high_the_next_stops_at_the_bound_and_the_one_afte
 }
 
 #[test]
-fn after_a_precautionary_probe_that_lost_the_next_waits() {
+fn lossy_precautionary_probe_delays_next() {
     let (mut flow, mut bbr) = at(State::Up);
     bbr.probe.is_bw_probe_sample = true;
     bbr.probe.prev_probe_too_high = true;
@@ -565,7 +565,7 @@ fn after_a_precautionary_probe_that_lost_the_next_waits() {
 // ---- the short-term model ----
 
 #[test]
-fn a_round_with_losses_slows_down_to_what_it_delivered_at_its_end() {
+fn lossy_round_ends_at_delivered_rate() {
     let (mut flow, mut bbr) = at(State::Cruise);
     let delivers = |flow: &mut Flow, segments, late: u64| {
         let mut ack = ack(flow);
@@ -585,7 +585,7 @@ fn a_round_with_losses_slows_down_to_what_it_delivered_at_its_end() {
 }
 
 #[test]
-fn losses_of_a_probe_leave_the_short_term_model() {
+fn probe_losses_keep_short_term_model() {
     for state in [State::Startup, State::Refill, State::Up] {
         let (mut flow, mut bbr) = at(state);
         bbr.rounds.begin(1_000_000);
@@ -600,7 +600,7 @@ fn losses_of_a_probe_leave_the_short_term_model() {
 // ---- ProbeRTT ----
 
 #[test]
-fn probe_rtt_halves_the_flight_for_200_ms_and_a_round_and_restores_window_and_gain() {
+fn probe_rtt_halves_flight_then_restores() {
     let (mut flow, mut bbr) = at(State::Cruise);
     flow.pass(Duration::from_millis(5_000));
     bbr.probe.cycle_stamp = flow.connection.now.as_micros();
@@ -632,7 +632,7 @@ fn probe_rtt_halves_the_flight_for_200_ms_and_a_round_and_restores_window_and_ga
 
 /// quiche#2698: half the product was below the window's floor, and the flight never became that small.
 #[test]
-fn probe_rtt_ends_where_the_floor_is_above_half_the_product() {
+fn probe_rtt_ends_despite_cwnd_floor() {
     let (mut flow, mut bbr) = at(State::ProbeRtt);
     let bw = 3 * MSS * 10;
     bbr.bw = bw;
@@ -649,7 +649,7 @@ fn probe_rtt_ends_where_the_floor_is_above_half_the_product() {
 }
 
 #[test]
-fn probe_rtt_in_startup_returns_to_startup() {
+fn probe_rtt_returns_to_startup() {
     let (mut flow, mut bbr) = at(State::Startup);
     flow.pass(Duration::from_millis(5_001));
     let limited = |flow: &mut Flow| {
@@ -668,7 +668,7 @@ fn probe_rtt_in_startup_returns_to_startup() {
 }
 
 #[test]
-fn a_restart_from_idle_paces_at_the_estimate_and_does_not_probe_the_rtt() {
+fn idle_restart_paces_without_probing_rtt() {
     let (mut flow, mut bbr) = at(State::Up);
     bbr.on_ack(&ack(&mut flow));
     flow.pass(Duration::from_secs(6));
@@ -689,7 +689,7 @@ fn a_restart_from_idle_paces_at_the_estimate_and_does_not_probe_the_rtt() {
 // ---- recovery and undo ----
 
 #[test]
-fn a_timeout_leaves_one_segment_above_the_flight_and_its_end_restores_the_window() {
+fn timeout_keeps_one_then_restores_cwnd() {
     let (mut flow, mut bbr) = at(State::Cruise);
     flow.connection.in_flight = 0;
     bbr.on_lost(&lost(&mut flow, 150, 150));
@@ -703,7 +703,7 @@ fn a_timeout_leaves_one_segment_above_the_flight_and_its_end_restores_the_window
 }
 
 #[test]
-fn a_spurious_recovery_gives_back_startup_and_the_bounds() {
+fn undo_restores_startup_and_bounds() {
     let mut ended = startup_after_loss(6, 1, 1);
     let mut flow = Flow::new();
     flow.connection.state = CaState::Recovery;
@@ -714,7 +714,7 @@ fn a_spurious_recovery_gives_back_startup_and_the_bounds() {
 
 /// noq: the snapshot was overwritten by each lost packet, so that a probe's bound and state were lost.
 #[test]
-fn a_spurious_recovery_gives_back_the_probe_that_it_ended() {
+fn undo_restores_ended_probe() {
     let (mut flow, mut bbr) = probe_that_lost(20, false);
     // More runs are found lost in the same pass, then the recovery begins.
     bbr.on_lost(&lost(&mut flow, 20, 200));
@@ -733,7 +733,7 @@ fn a_spurious_recovery_gives_back_the_probe_that_it_ended() {
 }
 
 #[test]
-fn a_recovery_begins_a_snapshot_of_its_own() {
+fn each_recovery_has_own_snapshot() {
     let (mut flow, mut bbr) = probe_that_lost(20, false);
     flow.change(&mut bbr, CaState::Recovery, true);
     flow.change(&mut bbr, CaState::Open, false);
@@ -748,7 +748,7 @@ fn a_recovery_begins_a_snapshot_of_its_own() {
 
 /// An ACK may end a recovery and show the losses of the next one.
 #[test]
-fn a_recovery_that_begins_with_the_ack_that_ends_another_has_a_snapshot_of_its_own() {
+fn consecutive_recoveries_have_own_snapshots() {
     let (mut flow, mut bbr) = probe_that_lost(20, false);
     flow.change(&mut bbr, CaState::Recovery, true);
     bbr.on_ack(&Ack { connection: flow.connection, ..ack(&mut flow) });
@@ -765,7 +765,7 @@ fn a_recovery_that_begins_with_the_ack_that_ends_another_has_a_snapshot_of_its_o
 
 /// QUIC may find a packet lost that left before a recovery that is over: it begins none, and is a part of that one.
 #[test]
-fn a_loss_that_begins_no_recovery_leaves_the_last_one_s_snapshot() {
+fn loss_without_recovery_keeps_snapshot() {
     let (mut flow, mut bbr) = probe_that_lost(20, false);
     let tx_delivered = flow.connection.delivered - 1;
     flow.change(&mut bbr, CaState::Recovery, true);
@@ -781,7 +781,7 @@ fn a_loss_that_begins_no_recovery_leaves_the_last_one_s_snapshot() {
 
 // draft 3.7#36bcec: in every state
 #[test]
-fn a_mark_is_congestion_and_forbids_the_undo() {
+fn mark_is_congestion_and_forbids_undo() {
     let marks = |flow: &Flow| CeMarks {
         echoed: true,
         units: 1,
@@ -812,7 +812,7 @@ fn a_mark_is_congestion_and_forbids_the_undo() {
 }
 
 #[test]
-fn six_marked_acks_in_a_round_end_startup() {
+fn six_marked_acks_end_startup() {
     let (mut flow, mut bbr) = at(State::Startup);
     flow.change(&mut bbr, CaState::Cwr, true);
     flow.connection.in_flight = 300;
@@ -829,7 +829,7 @@ fn six_marked_acks_in_a_round_end_startup() {
 // ---- control parameters ----
 
 #[test]
-fn the_first_rtt_may_lower_the_pacing_rate_and_nothing_else_before_the_pipe_was_full() {
+fn startup_slows_only_at_first_rtt() {
     let mut flow = Flow::new();
     flow.connection.srtt = Duration::ZERO;
     let mut bbr = Bbr3::new(&Params::default(), &CONFIG, &flow.connection);
@@ -844,7 +844,7 @@ fn the_first_rtt_may_lower_the_pacing_rate_and_nothing_else_before_the_pipe_was_
 }
 
 #[test]
-fn the_pacing_rate_is_a_percent_below_the_bandwidth_times_the_gain() {
+fn pacing_is_one_percent_below_bandwidth() {
     let rate = |state| {
         let (mut flow, mut bbr) = at(state);
         bbr.rounds.begin(1_000_000);
@@ -857,7 +857,7 @@ fn the_pacing_rate_is_a_percent_below_the_bandwidth_times_the_gain() {
 }
 
 #[test]
-fn a_quantum_is_a_millisecond_of_data_two_segments_to_64_kilobytes() {
+fn quantum_is_millisecond_within_bounds() {
     let quantum = |pacing_rate| {
         let (_, mut bbr) = at(State::Cruise);
         bbr.pacing_rate = pacing_rate;
@@ -868,7 +868,7 @@ fn a_quantum_is_a_millisecond_of_data_two_segments_to_64_kilobytes() {
 }
 
 #[test]
-fn the_window_holds_the_product_bursts_and_aggregates_and_two_segments_more_while_probing() {
+fn cwnd_covers_bdp_bursts_and_aggregation() {
     let (_, mut bbr) = at(State::Up);
     assert_eq!(bbr.inflight(BW, Ratio::ONE), segments(102));
     bbr.state = State::Cruise;
@@ -892,7 +892,7 @@ fn the_window_follows_a_larger_segment() {
 }
 
 #[test]
-fn the_clamp_is_as_many_segments_of_another_size() {
+fn clamp_scales_with_segment_size() {
     let (_, mut bbr) = at(State::Cruise);
     (bbr.cwnd_clamp, bbr.cwnd) = (segments(300), segments(200));
     bbr.on_mss(CONFIG.mss / 2);
@@ -930,7 +930,7 @@ fn in_bytes(state: State) -> (Flow, Bbr3) {
 
 /// A packet of 37 bytes and one of 1,452 are 1,489 bytes, in the rate, the window and the filters.
 #[test]
-fn in_bytes_packets_of_any_size_count_as_what_they_are() {
+fn mixed_packet_sizes_count_their_bytes() {
     let (mut flow, mut bbr) = in_bytes(State::Cruise);
     bbr.cwnd = segments(100);
     let mut acked = flow.ack(37 + 1_452);
@@ -946,7 +946,7 @@ fn in_bytes_packets_of_any_size_count_as_what_they_are() {
 
 /// 60,000 bytes in flight when it left; 1,300 were lost with it and since: (0.02 * 58,800 - 100) / 0.98 of the packet fitted.
 #[test]
-fn in_bytes_the_flight_at_loss_is_solved_within_the_packet_that_crossed_the_threshold() {
+fn byte_inflight_at_loss_within_packet() {
     let (flow, mut bbr) = in_bytes(State::Up);
     bbr.probe.is_bw_probe_sample = true;
     bbr.cwnd = 50_000;
@@ -968,7 +968,7 @@ fn in_bytes_the_flight_at_loss_is_solved_within_the_packet_that_crossed_the_thre
 }
 
 #[test]
-fn in_bytes_floors_and_steps_are_those_of_full_packets() {
+fn floors_and_steps_are_full_packets() {
     let (mut flow, mut bbr) = in_bytes(State::Cruise);
     assert_eq!(bbr.limits().min_burst, 2 * CONFIG.mss);
     assert_eq!(bbr.min_pipe_cwnd(), segments(4));

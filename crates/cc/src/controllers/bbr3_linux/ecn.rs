@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_share_of_marks_is_averaged_over_rounds_once_the_rtt_was_short() {
+    fn short_rtt_enables_averaging_of_marks() {
         let params = Params { ecn: true, ..Params::default() };
         let mut ecn = Ecn { ecn_alpha: Gain::from_q8(0), ..Ecn::new(&params) };
         assert_eq!(ecn.on_round(&params, 5_001, 100), None);
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn two_rounds_in_a_row_with_half_the_segments_marked_end_startup() {
+    fn two_half_marked_rounds_end_startup() {
         let params = Params { ecn: true, ..Params::default() };
         let mut ecn = Ecn::new(&params);
         let mut after = |q8| ecn.ends_startup(&params, Gain::from_q8(q8));

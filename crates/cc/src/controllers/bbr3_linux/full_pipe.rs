@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_sample_may_show_growth_but_only_rounds_count_towards_a_plateau() {
+    fn growth_counts_anytime_plateau_per_round() {
         let mut pipe = FullPipe::default();
         let mut on = |bw, round_start| {
             pipe.on_sample(Gain::from_q8(320), 3, bw, round_start);

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_short_window_asks_for_a_probe_and_feeds_the_long_one() {
+    fn short_filter_triggers_probe_feeds_long() {
         let start = u32::MAX - 100;
         let mut filter = MinRtt::new(&Params::default(), 250, 20_000, start);
         let at = |ms: u32| start.wrapping_add(ms / 4);
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn an_rtt_as_low_as_the_minimum_renews_it() {
+    fn equal_rtt_renews_minimum() {
         let mut filter = MinRtt::new(&Params::default(), 1000, 20_000, 0);
         filter.on_rtt(5_001, Some(20_000), false);
         assert_eq!(filter.min_rtt_stamp, 5_001);

@@ -33,7 +33,7 @@ mod tests {
     use crate::testing::CONFIG;
 
     #[test]
-    fn a_short_rtt_allows_large_bursts_and_a_fast_path_too() {
+    fn rate_and_short_rtt_enlarge_bursts() {
         let goal = |bits_per_sec: u64, min_rtt_us| {
             burst_goal(&Params::default(), bits_per_sec / 8, min_rtt_us, 1448, goal_max_bytes(&CONFIG))
         };

@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_probe_adds_one_two_four_segments_a_round() {
+    fn probe_doubles_growth_each_round() {
         let mut probe = Probe { inflight_hi: 100, ..Probe::new() };
         let mut added = [0; 4];
         for added in &mut added {
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn headroom_is_38_of_256_and_at_least_one_segment() {
+    fn headroom_is_38_of_256() {
         let left = |inflight_hi| Probe { inflight_hi, ..Probe::new() }.with_headroom(&Params::default());
         assert_eq!([left(1_000), left(100), left(6), left(4)], [852, 86, 5, 4]);
         assert_eq!(left(UNSET), UNSET);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn the_prefix_of_a_lost_run_is_clamped_at_zero_and_rounded() {
+    fn lost_prefix_is_clamped_and_rounded() {
         let params = Params::default();
         let at = |tx_in_flight, lost, segments| {
             Sample { tx_in_flight, lost, ..Sample::default() }.inflight_at_loss(&params, segments)
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_5_of_256_lost_or_half_marked_is_too_high() {
+    fn too_many_losses_or_marks_overshoot() {
         let params = Params::default();
         let lost =
             |lost, tx_in_flight| Sample { lost, tx_in_flight, ..Sample::default() }.is_too_high(&params);
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_probe_after_marks_raises_the_bound_by_about_half() {
+    fn first_probe_after_marks_adds_half() {
         let rounds = |inflight_hi| Probe { inflight_hi, ..Probe::new() }.reprobe_rounds(&Params::default());
         assert_eq!([rounds(100), rounds(2), rounds(1), rounds(UNSET)], [5, 0, 31, 30]);
     }

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_with_loss_keeps_180_of_256_but_not_less_than_it_delivered() {
+    fn lossy_round_keeps_180_of_256() {
         let params = Params::default();
         let mut signals = seen(true, false);
         signals.adapt_lower_bounds(&params, 1_000, 100, Gain::ONE);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_cut_the_flight_only_and_below_what_was_delivered() {
+    fn marks_cut_flight_below_delivered() {
         let mut signals = Signals { inflight_latest: 95, ..seen(false, true) };
         signals.adapt_lower_bounds(&Params::default(), 1_000, 100, Gain::from_q8(171));
         assert_eq!((signals.bw_lo, signals.inflight_lo), (UNSET, 66));

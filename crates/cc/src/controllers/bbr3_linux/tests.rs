@@ -53,7 +53,7 @@ fn recorded_state_survives_a_round_trip() {
 }
 
 #[test]
-fn a_flow_fills_a_pipe_of_100_segments_drains_it_cruises_and_probes() {
+fn fills_pipe_then_drains_cruises_probes() {
     let mut flow = Flow::new();
     let mut bbr = Bbr3Linux::new(&Params::default(), &CONFIG, &flow.connection);
     let mut table = String::from("round phase           cwnd KB/s\n");
@@ -98,7 +98,7 @@ round phase           cwnd KB/s
 }
 
 #[test]
-fn an_application_s_ack_with_nothing_new_takes_the_fast_path() {
+fn app_limited_ack_takes_fast_path() {
     let (mut flow, mut bbr) = at(Phase::Cruise);
     flow.connection.in_flight = 50;
     bbr.on_ack(&Ack { prior_in_flight: 50, ..ack(&mut flow) });
@@ -123,7 +123,7 @@ fn an_application_s_ack_with_nothing_new_takes_the_fast_path() {
 }
 
 #[test]
-fn after_marks_cease_the_next_probe_comes_at_once_and_in_large_steps() {
+fn cleared_marks_trigger_large_probe_immediately() {
     let (mut flow, mut bbr) = at(Phase::Cruise);
     let marked = State { ecn_eligible: true, ecn_in_cycle: true, inflight_hi: 160, ..bbr.state() };
     bbr.restore(&marked);
@@ -139,7 +139,7 @@ fn after_marks_cease_the_next_probe_comes_at_once_and_in_large_steps() {
 }
 
 #[test]
-fn an_answer_that_may_be_the_tail_probe_s_keeps_what_the_round_before_delivered() {
+fn tail_probe_ack_keeps_previous_delivery() {
     let latest = |may_answer_probe: bool| {
         let (mut flow, mut bbr) = at(Phase::Cruise);
         bbr.on_ack(&ack(&mut flow));
@@ -152,7 +152,7 @@ fn an_answer_that_may_be_the_tail_probe_s_keeps_what_the_round_before_delivered(
 }
 
 #[test]
-fn a_restart_from_idle_paces_at_the_estimate_and_does_not_probe_the_rtt() {
+fn idle_restart_paces_without_probing_rtt() {
     let (mut flow, mut bbr) = at(Phase::Up);
     flow.pass(Duration::from_secs(6));
     flow.connection.app_limited = true;

@@ -31,10 +31,10 @@ pub(super) fn check(Router::Tbf: Router, document: &PathDocument) -> Result<(), 
             .expected("the depth of the router's bucket (burst of tc-tbf)")
             .write("\"32 KB\""));
     }
-    if let Some(said) = &document.buffer
-        && let Size::Packets(_) = said.read("path.buffer")?
+    if let Some(written) = &document.buffer
+        && let Size::Packets(_) = written.read("path.buffer")?
     {
-        return Err(said
+        return Err(written
             .error("path.buffer", "is a number of packets")
             .expected("bytes or bandwidth-delay products: the limit of tc-tbf is in bytes")
             .write("\"100 KB\""));

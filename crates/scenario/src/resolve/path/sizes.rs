@@ -6,7 +6,7 @@ use fullpipe_units::{Bytes, Duration, Rate};
 
 use crate::bounds;
 use crate::error::ScenarioError;
-use crate::quantity::{Quantity, Said, Size};
+use crate::quantity::{Quantity, QuantityText, Size};
 use crate::queue;
 use crate::resolve::builder::Builder;
 use crate::unit::Unit;
@@ -72,7 +72,7 @@ impl Sizes {
     pub(crate) fn queue(
         self,
         at: &dyn Fn(&str) -> String,
-        buffer: Option<&Said<Size>>,
+        buffer: Option<&QuantityText<Size>>,
         discipline: &Option<String>,
         unit: Option<Unit>,
         rate: Rate,
@@ -84,14 +84,14 @@ impl Sizes {
         };
         let (bytes, packets) = match buffer {
             None => (self.assumed(&field, rate, &within)?, None),
-            Some(said) => {
-                let size = said.read(&field)?;
+            Some(written) => {
+                let size = written.read(&field)?;
                 let packets = if let Size::Packets(packets) = size { Some(packets) } else { None };
                 if size.is_of_slow_path(self.least(), rate.bytes_in(self.rtt)) {
                     (self.assumed(&field, rate, &within)?, None)
                 } else {
                     // Packets are at most this large, so that the limit in bytes never binds before the one in packets.
-                    (self.within(&field, said, size, rate, &within)?, packets)
+                    (self.within(&field, written, size, rate, &within)?, packets)
                 }
             }
         };
@@ -107,21 +107,26 @@ impl Sizes {
             return Ok(bytes);
         }
         let most = Size::Bytes(within.most).text();
-        Err(Said::<Size>::new("1 bdp")
+        Err(QuantityText::<Size>::new("1 bdp")
             .error(field, format!("is the default, which is above {most}"))
             .expected(format!("at most {most}{}", within.why))
             .write("\"100 MB\""))
     }
 
     /// The depth of a bucket: if it were below one packet, no packet would ever find enough tokens.
-    pub(crate) fn burst(self, field: &str, said: &Said<Size>, rate: Rate) -> Result<Bytes, ScenarioError> {
-        self.within(field, said, said.read(field)?, rate, &BURST)
+    pub(crate) fn burst(
+        self,
+        field: &str,
+        written: &QuantityText<Size>,
+        rate: Rate,
+    ) -> Result<Bytes, ScenarioError> {
+        self.within(field, written, written.read(field)?, rate, &BURST)
     }
 
     fn within(
         self,
         field: &str,
-        said: &Said<Size>,
+        written: &QuantityText<Size>,
         size: Size,
         rate: Rate,
         within: &Within,
@@ -130,7 +135,7 @@ impl Sizes {
         let bytes = size.bytes(self.packet, bdp).filter(|bytes| *bytes <= within.most);
         let Some(bytes) = bytes else {
             let most = Size::Bytes(within.most).text();
-            return Err(said
+            return Err(written
                 .error(field, format!("is above {most}"))
                 .expected(format!("at most {most}{}", within.why))
                 .write("\"100 MB\""));
@@ -153,10 +158,10 @@ impl Sizes {
                 ("Ethernet frame", format!("{frame} of {least} bytes (hosts.mtu and its header)"))
             }
         };
-        Err(said
+        Err(written
             .error(field, format!("is below one {what}{computed}"))
             .expected(expected)
-            .write(format!("\"{}\"", self.enough(said, bdp, within))))
+            .write(format!("\"{}\"", self.enough(written, bdp, within))))
     }
 
     /// The least that a queue or a bucket may hold.
@@ -165,13 +170,13 @@ impl Sizes {
     }
 
     /// What to write instead of a size that is too small.
-    fn enough(self, said: &Said<Size>, bdp: Bytes, within: &Within) -> String {
+    fn enough(self, written: &QuantityText<Size>, bdp: Bytes, within: &Within) -> String {
         if self.counted == Counted::Frame {
             let frames = Bytes::new(2 * self.least().as_u64());
             return Size::Bytes(frames.max(within.usual)).text();
         }
         // A number alone is bytes, which was hardly meant: a small one is of bandwidth-delay products.
-        let number = said.text().trim().parse::<u64>().unwrap_or_default();
+        let number = written.text().trim().parse::<u64>().unwrap_or_default();
         match number {
             0 => "20 packets".to_string(),
             1..=MOST_BDPS if bdp >= self.least() => format!("{number} bdp"),

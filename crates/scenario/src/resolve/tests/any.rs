@@ -21,7 +21,7 @@ proptest! {
     }
 
     #[test]
-    fn any_field_of_any_text_has_a_line_of_that_text_or_none(
+    fn line_of_field_is_within_text(
         text in "(.|\n|\\[{1,2}[a-c]\\]{1,2}\n|[a-c]( = |\\.)([0-9]\n|\\[[0-9], [0-9]\\]\n)?){0,20}",
         field in "([a-c]|\\[[0-9]\\]|\\.|\"|\\\\|.){0,8}",
     ) {
@@ -33,7 +33,7 @@ proptest! {
 
     /// The document is shown as it was written, whatever it holds.
     #[test]
-    fn a_document_in_json_is_the_same_document(keys in prop::collection::vec("\\PC{1,6}", 1..6), number in any::<i32>(), text in any::<String>()) {
+    fn json_conversion_is_idempotent(keys in prop::collection::vec("\\PC{1,6}", 1..6), number in any::<i32>(), text in any::<String>()) {
         let quoted = |text: &str| serde_json::to_string(text).unwrap();
         let mut lines: Vec<String> = keys.iter().enumerate().map(|(index, key)| format!("{}={index}", quoted(&format!("{index}{key}")))).collect();
         lines.push(format!("number={}", f64::from(number) / 1000.0));
@@ -46,7 +46,7 @@ proptest! {
     }
 
     #[test]
-    fn any_values_give_a_valid_spec_or_an_error_that_names_a_field(
+    fn arbitrary_values_yield_spec_or_error(
         (rate, rtt, buffer) in ("[0-9]{1,4} [kMG]bit/s", "[0-9]{1,4} (us|ms|s)", "[0-9]{1,3}(\\.[0-9])? (bdp|packets|KB)"),
         (duration, interval) in ("[0-9]{1,3} (ms|s|min)", "[0-9]{1,3} (us|ms|s)"),
         (controller, count, start) in ("(bbr1|cubic|reno|bbr1:cwnd_gain=[0-9])", 0u32..2000, "[0-9]{1,3} (ms|s)"),

@@ -30,7 +30,7 @@ const DELIVERIES: &str =
     "compare = [\"bbr1\"]\n[path]\ndeliveries = \"t.deliveries\"\nrtt = \"40 ms\"\nbuffer = \"1 bdp\"\n";
 
 #[test]
-fn a_delivery_trace_is_read_beside_the_scenario_and_has_a_mean_rate() {
+fn delivery_trace_loads_relative_to_scenario() {
     let folder = Folder::new("good");
     folder.write("t.deliveries", b"1\n1\n2\n4\n");
     let scenario = folder.write("s.toml", DELIVERIES.as_bytes());
@@ -46,7 +46,7 @@ fn a_delivery_trace_is_read_beside_the_scenario_and_has_a_mean_rate() {
 }
 
 #[test]
-fn a_bad_delivery_trace_names_the_file_and_the_line() {
+fn bad_delivery_trace_is_an_error() {
     let folder = Folder::new("bad");
     let error_of = |content: &[u8]| {
         folder.write("t.deliveries", content);
@@ -71,7 +71,7 @@ fn a_bad_delivery_trace_names_the_file_and_the_line() {
 }
 
 #[test]
-fn a_delivery_trace_excludes_a_rate_and_its_changes() {
+fn delivery_trace_excludes_rate_and_changes() {
     let folder = Folder::new("excluded");
     folder.write("t.deliveries", b"1\n2\n");
     let with = |lines: &str| {
@@ -87,7 +87,7 @@ fn a_delivery_trace_excludes_a_rate_and_its_changes() {
 }
 
 #[test]
-fn the_path_back_follows_deliveries_of_its_own() {
+fn reverse_path_uses_own_delivery_trace() {
     let folder = Folder::new("reverse");
     folder.write("t.deliveries", b"1\n1\n2\n4\n");
     let with = |lines: &str| {
@@ -129,7 +129,7 @@ fn an_unreadable_scenario_names_the_file() {
 }
 
 #[test]
-fn an_error_in_a_file_names_the_file_and_the_line() {
+fn file_error_names_file_and_line() {
     let folder = Folder::new("placed");
     let message = |name: &str, text: &str| resolve_file(&folder.write(name, text.as_bytes())).unwrap_err();
     let error =
@@ -149,7 +149,7 @@ fn an_error_in_a_file_names_the_file_and_the_line() {
 
 /// A stranger's scenario may name any file as its deliveries.
 #[test]
-fn a_trace_outside_the_scenarios_folder_is_not_quoted() {
+fn trace_outside_scenario_directory_is_unquoted() {
     let folder = Folder::new("stranger");
     fs::create_dir_all(folder.0.join("mine")).unwrap();
     let trace_error = |content: &str, name: &str| {
@@ -184,7 +184,7 @@ fn all_traces_together_are_bounded() {
 }
 
 #[test]
-fn a_file_of_another_kind_is_named_with_what_takes_it() {
+fn capture_as_trace_suggests_flows_command() {
     let folder = Folder::new("other-kind");
     folder.write("t.deliveries", b"\xd4\xc3\xb2\xa1\x02\0\x04\0");
     let error = resolve(DELIVERIES, Format::Toml, Some(&folder.0)).unwrap_err().to_string();

@@ -15,7 +15,7 @@ fn notes_of(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_plain_path_is_noted_for_nothing() {
+fn plain_path_has_no_notes() {
     assert!(noted("", "").is_empty());
     // 2.5 MB are carried in a second.
     assert!(noted("burst = \"24 KB\"", "").is_empty());
@@ -24,7 +24,7 @@ fn a_plain_path_is_noted_for_nothing() {
 }
 
 #[test]
-fn a_bucket_that_adds_to_the_rate_says_how_much() {
+fn large_bucket_notes_added_capacity() {
     let note = "its bucket of 5 MB adds 200 % to what 20 Mbit/s carry in the run; while it has tokens, packets pass as fast \
                 as they come.";
     assert_eq!(noted("burst = \"5 MB\"", ""), [format!("bottleneck: {note}")]);
@@ -33,7 +33,7 @@ fn a_bucket_that_adds_to_the_rate_says_how_much() {
 }
 
 #[test]
-fn a_buffer_that_no_burst_fits_into_says_so() {
+fn buffer_below_burst_size_is_noted() {
     let router = "router = \"tbf\"\nburst = \"24 KB\"\nbuffer = \"3 KB\"";
     let found = noted(router, "");
     assert_eq!(found.len(), 1, "{found:?}");
@@ -74,7 +74,7 @@ fn buffer_of(text: &str) -> (u64, Option<u32>) {
 }
 
 #[test]
-fn an_assumed_buffer_holds_ten_packets_and_is_noted() {
+fn default_small_buffer_becomes_ten_packets() {
     let assumed = "buffer: 10 packets (assumed; 1 BDP is 1.0 packets)";
     assert_eq!((buffer_of(&slow("")), notes_of(&slow(""))), ((15_000, None), vec![assumed.to_owned()]));
     // Ten packets and more of bandwidth-delay product are assumed as before.
@@ -88,13 +88,13 @@ fn an_assumed_buffer_holds_ten_packets_and_is_noted() {
 }
 
 #[test]
-fn a_given_buffer_stays_as_it_is() {
+fn explicit_buffer_is_unchanged() {
     assert_eq!(buffer_of(&slow("buffer = \"1 bdp\"")), (1_500, None));
     assert_eq!(buffer_of(&slow("buffer = \"2 packets\"")), (3_000, Some(2)));
 }
 
 #[test]
-fn bandwidth_delay_products_below_a_packet_become_ten_packets() {
+fn bdp_below_packet_becomes_ten_packets() {
     let path = |buffer: &str| slow(&format!("buffer = \"{buffer}\"")).replace("40 ms", "10 ms");
     for buffer in ["1 bdp", "2 bdp"] {
         assert_eq!(buffer_of(&path(buffer)), (15_000, None));
@@ -113,7 +113,7 @@ fn bandwidth_delay_products_below_a_packet_become_ten_packets() {
 }
 
 #[test]
-fn a_given_buffer_of_two_packets_is_noted() {
+fn explicit_two_packet_buffer_is_noted() {
     for (buffer, room) in [("1 bdp", "1 packet,"), ("2 packets", "2 packets,"), ("4000", "2 packets,")] {
         let found = notes_of(&slow(&format!("buffer = \"{buffer}\"")));
         assert_eq!(found.len(), 1, "{found:?}");
@@ -130,7 +130,7 @@ fn a_given_buffer_of_two_packets_is_noted() {
 }
 
 #[test]
-fn loss_of_bursts_is_in_front_of_a_link_and_behind_a_bucket() {
+fn burst_loss_precedes_link_follows_bucket() {
     let kinds = |path: &str| -> Vec<&'static str> {
         let text = slow(&format!("buffer = \"90 KB\"\nloss = \"1 %\"\njitter = \"1 ms\"\n{path}"));
         let spec = resolve(&text, Format::Toml, None).unwrap();
@@ -251,7 +251,7 @@ fn settings_without_an_effect_are_noted() {
 }
 
 #[test]
-fn settings_of_flows_without_an_effect_are_noted() {
+fn ineffective_flow_settings_are_noted() {
     for (flow, hosts, expected) in [
         ("stagger = \"100 ms\"", "", "flows[0].stagger has no effect: there is one such flow"),
         ("stop = \"1 s\"", "", "flows[0].stop has no effect: the run ends at 1 s"),
@@ -273,7 +273,7 @@ fn settings_of_flows_without_an_effect_are_noted() {
 }
 
 #[test]
-fn a_setting_with_an_effect_in_any_alternative_is_not_noted() {
+fn setting_effective_in_any_alternative_unnoted() {
     let text = |compare: &str| {
         format!(
             "duration = \"1 s\"\ncompare = {compare}\nhosts.pacing = true\n[path]\nrate = \"20 Mbit/s\"\nrtt = \"20 ms\"\n\

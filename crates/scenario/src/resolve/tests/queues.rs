@@ -45,7 +45,7 @@ fn managed() -> impl Iterator<Item = &'static DisciplineInfo> {
 }
 
 #[test]
-fn every_queue_takes_every_discipline_and_keeps_its_limit() {
+fn every_queue_accepts_every_discipline() {
     for (lines, _) in PLACES {
         let plain = toml(&scenario(&lines.replace("QUEUE", "fifo")));
         let without: Vec<&str> = lines.lines().filter(|line| !line.starts_with("queue")).collect();
@@ -69,7 +69,7 @@ fn every_queue_takes_every_discipline_and_keeps_its_limit() {
 }
 
 #[test]
-fn an_unknown_discipline_is_an_error_at_its_field() {
+fn unknown_discipline_error_names_field() {
     for (lines, field) in PLACES {
         let error = error(&scenario(&lines.replace("QUEUE", "fifoo:target=5 ms"))).to_string();
         let start = format!("{field}: \"fifoo\" is not a queue discipline; expected one of fifo");
@@ -78,13 +78,13 @@ fn an_unknown_discipline_is_an_error_at_its_field() {
 }
 
 #[test]
-fn drop_tail_leaves_no_trace_in_the_spec() {
+fn drop_tail_is_omitted_from_spec() {
     let json = toml(&scenario("queue = \"fifo\"")).to_json();
     assert!(json.contains("\"queue\":{\"bytes\":500000}"), "{json}");
 }
 
 #[test]
-fn a_queue_on_the_way_back_needs_a_rate() {
+fn reverse_queue_requires_rate() {
     let error = error(&scenario("[path.reverse]\nqueue = \"fifo\"")).to_string();
     assert_all(&error, &["path.reverse.rate: nothing is given", "because there is a buffer, a queue"]);
 }
@@ -98,7 +98,7 @@ fn a_queue_is_a_text() {
 }
 
 #[test]
-fn a_radio_refuses_what_would_hide_its_demand() {
+fn cellular_radio_refuses_queue_management() {
     let radio = "[[path.before]]\nkind = \"cellular\"\nrates = [\"5 Mbit/s\", \"9 Mbit/s\"]\nreview = \"5 ms\"\n\
                  demand = \"5 ms\"\nbuffer = \"100 KB\"\n";
     assert_eq!(toml(&scenario(radio)), toml(&scenario(&format!("{radio}queue = \"fifo\""))));
@@ -118,7 +118,7 @@ fn a_radio_refuses_what_would_hide_its_demand() {
 }
 
 #[test]
-fn a_spec_with_a_setting_out_of_range_is_refused() {
+fn out_of_range_setting_is_refused() {
     for info in managed() {
         let spec = toml(&scenario(&format!("queue = \"{}\"", info.name)));
         for setting in info.settings.iter().filter(|setting| *setting.range.end() < u64::MAX) {

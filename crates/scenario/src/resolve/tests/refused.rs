@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_bad_controller_names_the_flow_or_the_place_in_the_list() {
+fn bad_controller_names_flow_or_index() {
     assert_all(
         &flow_error("controller = \"brr1\""),
         &["flows[0].controller: \"brr1\"", "did you mean bbr1?"],
@@ -23,7 +23,7 @@ fn a_bad_controller_names_the_flow_or_the_place_in_the_list() {
 }
 
 #[test]
-fn a_bad_rate_says_what_a_rate_is() {
+fn bad_rate_names_problem() {
     for (given, problem) in [
         ("100 parsecs", "unknown unit"),
         ("0 Mbit/s", "is zero"),
@@ -228,7 +228,7 @@ fn bad_flows_name_their_place() {
 }
 
 #[test]
-fn a_bad_top_level_names_the_field() {
+fn bad_top_level_field_is_named() {
     let top = |line: &str| error(&format!("{line}\n{PATH}{FLOW}")).to_string();
     assert_all(&top("duration = \"0 s\""), &["duration: \"0 s\" is zero"]);
     assert_all(&top("duration = \"25 h\""), &["duration", "above 86400 s"]);
@@ -246,7 +246,7 @@ fn a_bad_top_level_names_the_field() {
 }
 
 #[test]
-fn a_syntax_error_names_line_and_column() {
+fn syntax_error_names_line_and_column() {
     let toml = error("name = \"a\"\n[path\nrate = 1\n");
     assert!(toml.field.starts_with("line 2, column "), "{toml}");
     assert_all(&toml.to_string(), &["\"[path\" is not TOML"]);
@@ -312,7 +312,7 @@ fn fixed(lines: &str) -> (String, Result<Vec<(String, Spec)>, ScenarioError>) {
 }
 
 #[test]
-fn what_a_size_that_is_too_small_says_to_write_is_accepted() {
+fn suggested_fix_for_size_is_accepted() {
     for buffer in ["buffer = \"0.9 bdp\"", "buffer = 0", "buffer = 2", "buffer = 1000"] {
         for bucket in ["", "burst = \"9 KB\"", "router = \"tbf\"\nburst = \"9 KB\""] {
             let (error, fixed) = fixed(&format!("{buffer}\n{bucket}"));
@@ -325,7 +325,7 @@ fn what_a_size_that_is_too_small_says_to_write_is_accepted() {
 }
 
 #[test]
-fn a_bucket_and_a_router_hold_what_tc_has_bits_for() {
+fn tbf_sizes_fit_32_bits() {
     let most = u64::from(u32::MAX);
     let path = |lines: &str| toml(&format!("[path]\nrate = \"1 Gbit/s\"\nrtt = \"1 ms\"\n{lines}\n{FLOW}"));
     path(&format!("router = \"tbf\"\nburst = {most}\nbuffer = {most}"));
@@ -369,7 +369,7 @@ fn a_locked_window_needs_a_value() {
 }
 
 #[test]
-fn an_entry_holds_32_bits_as_in_linux() {
+fn metrics_entry_fits_32_bits() {
     let metrics = |words: &str| format!("{PATH}[hosts.metrics]\n{words}\n{FLOW}");
     let spec = toml(&metrics("rtt = \"536870911875 ns\"\nrttvar = \"1073741823750 ns\""));
     assert_eq!(Spec::from_json(&spec.to_json()).unwrap(), spec);

@@ -4,48 +4,57 @@ use super::*;
 use crate::metrics::{Metric, MetricsSpec};
 
 #[test]
-fn a_spec_from_elsewhere_is_held_against_the_limits() {
+fn external_spec_is_checked_against_limits() {
     let good = toml(&format!("{PATH}{FLOW}")).to_json();
-    let spoiled = |from: &str, to: &str| {
+    let invalidated = |from: &str, to: &str| {
         assert!(good.contains(from), "{from} in {good}");
         Spec::from_json(&good.replacen(from, to, 1)).unwrap_err().to_string()
     };
-    assert_all(&spoiled("\"initial\":100000000", "\"initial\":0"), &["forward[0].rate_bps", "0 bit/s"]);
-    assert_all(&spoiled("\"bytes\":500000", "\"bytes\":10"), &["forward[0].queue.bytes"]);
-    assert_all(&spoiled("\"mtu_bytes\":1500", "\"mtu_bytes\":40"), &["mtu_bytes"]);
-    assert_all(&spoiled("\"duration_ns\":20000000000", "\"duration_ns\":0"), &["duration_ns"]);
-    assert_all(&spoiled("\"controller\":\"bbr1\"", "\"controller\":\"x\""), &["spec", "is not a controller"]);
-    assert_all(&spoiled("131072", "1"), &["hosts.tcp_rmem_bytes"]);
+    assert_all(&invalidated("\"initial\":100000000", "\"initial\":0"), &["forward[0].rate_bps", "0 bit/s"]);
+    assert_all(&invalidated("\"bytes\":500000", "\"bytes\":10"), &["forward[0].queue.bytes"]);
+    assert_all(&invalidated("\"mtu_bytes\":1500", "\"mtu_bytes\":40"), &["mtu_bytes"]);
+    assert_all(&invalidated("\"duration_ns\":20000000000", "\"duration_ns\":0"), &["duration_ns"]);
     assert_all(
-        &spoiled("\"sample_interval_ns\":10000000", "\"sample_interval_ns\":1"),
+        &invalidated("\"controller\":\"bbr1\"", "\"controller\":\"x\""),
+        &["spec", "is not a controller"],
+    );
+    assert_all(&invalidated("131072", "1"), &["hosts.tcp_rmem_bytes"]);
+    assert_all(
+        &invalidated("\"sample_interval_ns\":10000000", "\"sample_interval_ns\":1"),
         &["sample_interval_ns"],
     );
     assert_all(&Spec::from_json("nonsense").unwrap_err().to_string(), &["spec: \"nonsense\" is not a spec"]);
 }
 
 #[test]
-fn routers_from_elsewhere_are_held_against_the_limits() {
+fn external_router_is_checked_against_limits() {
     let hosts = "[hosts]\ngso_max_segs = 7\n";
     let router = PATH.replace("rtt", "router = \"tbf\"\nburst = \"9 KB\"\nrtt");
     let good = toml(&format!("{router}{hosts}{FLOW}")).to_json();
-    let spoiled = |from: &str, to: &str| {
+    let invalidated = |from: &str, to: &str| {
         assert!(good.contains(from), "{from} in {good}");
         Spec::from_json(&good.replacen(from, to, 1)).unwrap_err().to_string()
     };
     for bytes in ["1", "13", "4294967295"] {
-        let said = spoiled("\"frame_bytes\":14", &format!("\"frame_bytes\":{bytes}"));
-        assert_all(&said, &["forward[0].frame_bytes", bytes, "14 on an Ethernet interface"]);
+        let written = invalidated("\"frame_bytes\":14", &format!("\"frame_bytes\":{bytes}"));
+        assert_all(&written, &["forward[0].frame_bytes", bytes, "14 on an Ethernet interface"]);
     }
-    assert_all(&spoiled("\"burst_bytes\":9000", "\"burst_bytes\":1513"), &["forward[0].burst_bytes", "1513"]);
-    assert_all(&spoiled("\"bytes\":500000", "\"bytes\":1513"), &["forward[0].queue.bytes", "1513"]);
+    assert_all(
+        &invalidated("\"burst_bytes\":9000", "\"burst_bytes\":1513"),
+        &["forward[0].burst_bytes", "1513"],
+    );
+    assert_all(&invalidated("\"bytes\":500000", "\"bytes\":1513"), &["forward[0].queue.bytes", "1513"]);
     let codel = "\"bytes\":500000,\"discipline\":\"codel\"";
-    assert!(!spoiled("\"bytes\":500000", codel).is_empty());
-    assert_all(&spoiled("\"gso_max_segs\":7", "\"gso_max_segs\":0"), &["hosts.gso_max_segs", "at least one"]);
-    assert!(spoiled("\"gso_max_segs\":7", "\"gso_max_segs\":65536").contains("not a spec"));
+    assert!(!invalidated("\"bytes\":500000", codel).is_empty());
+    assert_all(
+        &invalidated("\"gso_max_segs\":7", "\"gso_max_segs\":0"),
+        &["hosts.gso_max_segs", "at least one"],
+    );
+    assert!(invalidated("\"gso_max_segs\":7", "\"gso_max_segs\":65536").contains("not a spec"));
 }
 
 #[test]
-fn applications_from_elsewhere_are_held_against_the_limits() {
+fn external_application_is_checked_against_limits() {
     let refused = |application: &str, from: &str, to: &str, expected: &str| {
         let good = toml(&format!("{PATH}{FLOW}{application}\n")).to_json();
         assert!(good.contains(from), "{from} in {good}");
@@ -77,7 +86,7 @@ fn applications_from_elsewhere_are_held_against_the_limits() {
 }
 
 #[test]
-fn metrics_of_earlier_connections_are_kept_only_where_a_scenario_says_so() {
+fn tcp_metrics_are_off_by_default() {
     let spec = |hosts: &str| toml(&format!("{PATH}[hosts]\n{hosts}\n{FLOW}")).hosts.metrics;
     assert_eq!(spec(""), None);
     assert_eq!(spec("metrics = {}"), Some(MetricsSpec::default()));
@@ -108,12 +117,12 @@ fn metrics_of_earlier_connections_are_kept_only_where_a_scenario_says_so() {
     refused("{ locked = [\"mss\"] }", &["hosts.metrics.locked", "ssthresh"]);
     refused("{ sstresh = 1 }", &["hosts.metrics.sstresh"]);
     let good = toml(&format!("{PATH}[hosts]\nmetrics = {{ ssthresh = 84 }}\n{FLOW}")).to_json();
-    let spoiled = Spec::from_json(&good.replace("\"ssthresh\":84", "\"ssthresh\":4294967295"));
-    assert_all(&spoiled.unwrap_err().to_string(), &["hosts.metrics.ssthresh"]);
+    let invalidated = Spec::from_json(&good.replace("\"ssthresh\":84", "\"ssthresh\":4294967295"));
+    assert_all(&invalidated.unwrap_err().to_string(), &["hosts.metrics.ssthresh"]);
 }
 
 #[test]
-fn the_hosts_are_ideal_unless_a_model_is_named() {
+fn hosts_default_to_ideal_model() {
     let spec = |hosts: &str| toml(&format!("{PATH}{hosts}{FLOW}"));
     assert!(spec("").hosts.model.is_ideal());
     assert_eq!(spec(""), spec("[hosts]\nmodel = \"ideal\"\n"));
@@ -126,7 +135,7 @@ fn the_hosts_are_ideal_unless_a_model_is_named() {
 }
 
 #[test]
-fn the_ecn_of_a_flow_wins_over_that_of_the_hosts() {
+fn flow_ecn_overrides_host_ecn() {
     let spec = |hosts: bool, flows: &[(&str, &str)]| {
         let flows = flows.iter().map(|(name, ecn)| format!("[[flows]]\ncontroller = \"{name}\"\n{ecn}\n"));
         let flows = flows.collect::<String>();

@@ -223,7 +223,7 @@ fn rounds_of(spec: &Spec, steps: Steps) -> u64 {
 }
 
 #[test]
-fn what_only_the_path_decides_has_rounds() {
+fn path_limited_flows_use_rounds() {
     for changes in [
         json!({}),
         json!({ "path": { "queue": "fq_codel" } }),
@@ -257,7 +257,7 @@ fn what_only_the_path_decides_has_rounds() {
 
 /// Their flows meet outside the path.
 #[test]
-fn flows_that_meet_elsewhere_have_no_rounds() {
+fn flows_sharing_hosts_use_no_rounds() {
     assert_eq!(rounds_of(&forty(&json!({ "hosts": { "model": "linux" } })), Steps::One), 0);
     assert_eq!(
         rounds_of(&forty(&json!({ "hosts": { "metrics": { "save_ssthresh": true } } })), Steps::One),
@@ -266,7 +266,7 @@ fn flows_that_meet_elsewhere_have_no_rounds() {
 }
 
 #[test]
-fn a_controller_that_somebody_brings_has_no_rounds() {
+fn custom_controller_uses_no_rounds() {
     let spec = forty(&json!({ "hosts": { "pacing": true } }));
     let mut world: OfChains = World::new(&spec, 1, Chain::new, Chain::new).expect("a path");
     assert!(world.rounds().is_some());
@@ -277,7 +277,7 @@ fn a_controller_that_somebody_brings_has_no_rounds() {
 
 /// Nothing is known ahead where a packet arrives as soon as the queue lets it go: events alone.
 #[test]
-fn a_path_without_delay_has_no_rounds() {
+fn zero_delay_path_uses_no_rounds() {
     let mut spec = forty(&json!({}));
     for elements in [&mut spec.forward, &mut spec.reverse] {
         elements.retain(|element| !matches!(element, ElementConfig::Delay { .. }));
@@ -293,7 +293,7 @@ fn a_path_without_delay_has_no_rounds() {
 
 /// All flows end within milliseconds: the last of them ends the run, at the same instant as an event at a time.
 #[test]
-fn the_last_window_is_left_to_the_events() {
+fn last_window_runs_as_events() {
     let mut spec = forty(&json!({ "flow": { "size": "30 KB" }, "path": { "buffer": "900 packets" } }));
     spec.flows.truncate(39);
     let (run, rounds) = in_rounds(&spec, 1, Steps::One, None);
@@ -337,7 +337,7 @@ fn compare(number: u64, breach: Option<Breach>, counts: &mut Counts) -> Result<(
 }
 
 #[test]
-fn rounds_are_the_plain_simulator_to_the_last_bit() {
+fn rounds_match_plain_simulator_exactly() {
     let scenarios =
         std::env::var("FULLPIPE_ROUNDS").map_or(SCENARIOS, |count| count.parse().expect("a count"));
     let mut counts = Counts::default();

@@ -118,15 +118,15 @@ def judge(data: Data) -> list[Check]:
 
 
 def explain(data: Data) -> list[str]:
-    said = []
+    facts = []
     for case in _CASES:
         shares, where = _most(data, [case])
         if shares:
-            said.append(
+            facts.append(
                 f"ECN: {case}: the largest share is {number(sum(shares) / len(shares))}, with "
                 f"{where['queue']} and {where['rtt_ms']} ms."
             )
-    return said
+    return facts
 
 
 CLAIM = Claim(

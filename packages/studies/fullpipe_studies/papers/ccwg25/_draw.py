@@ -59,7 +59,7 @@ def means(
     frame = charts.means(data, split, column)
 
     def draw(part: pl.DataFrame) -> Any:
-        drawn = charts.points(part, x, y_title, charts.controllers(part), told=True, **y)
+        drawn = charts.points(part, x, y_title, charts.controllers(part), reported=True, **y)
         return drawn if level is None else alt.layer(layers.level(level), drawn)
 
     return panels(frame, by, titles, draw, columns)

@@ -117,17 +117,17 @@ def judge(data: Data) -> list[Check]:
 
 
 def explain(data: Data) -> list[str]:
-    said = []
+    facts = []
     for name in _path.BBRS:
         for rate in _path.rates_of(data):
             length, peak, count = data.means(
                 "up_rtts", "peak_rtts", "probes", controller=name, rate_mbps=rate
             )
-            said.append(
+            facts.append(
                 f"{name} at {_path.TITLES[rate]}: {number(count)} probes a run, of {number(length)} RTTmin "
                 f"with peaks of {number(peak)} RTTmin (medians)."
             )
-    return said
+    return facts
 
 
 CLAIM = Claim(

@@ -111,17 +111,17 @@ def judge(data: Data) -> list[Check]:
 
 
 def explain(data: Data) -> list[str]:
-    said = []
+    facts = []
     for name in _path.BBRS:
         for jitter in sorted(data.runs["jitter_us"].unique().to_list()):
             where = {"controller": name, "rate_mbps": _path.SLOW, "jitter_us": jitter}
             estimate, queue = data.means("estimate", "mean_rtts", **where)
             if not math.isnan(estimate):
-                said.append(
+                facts.append(
                     f"{name}, jitter up to {jitter} us: the estimate is {number(100 * (estimate - 1))} % too "
                     f"high, and the mean queue is {number(queue)} RTTmin."
                 )
-    return said
+    return facts
 
 
 CLAIM = Claim(

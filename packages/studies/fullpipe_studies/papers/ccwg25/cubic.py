@@ -91,7 +91,7 @@ def judge(data: Data) -> list[Check]:
 
 
 def explain(data: Data) -> list[str]:
-    said = []
+    facts = []
     for name in _path.BBRS:
         for rate in _path.rates_of(data):
             buffers = sorted({*data.values("buffer_bdp", rate_mbps=rate)})
@@ -102,8 +102,8 @@ def explain(data: Data) -> list[str]:
                     for one, share in zip(buffers, shares, strict=True)
                 ]
             )
-            said.append(f"{name} beside CUBIC at {_path.TITLES[rate]} gets {shown}.")
-    return said
+            facts.append(f"{name} beside CUBIC at {_path.TITLES[rate]} gets {shown}.")
+    return facts
 
 
 CLAIM = Claim(

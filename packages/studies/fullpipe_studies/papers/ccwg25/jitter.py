@@ -117,7 +117,7 @@ def figure(data: Data) -> alt.TopLevelMixin:
 
 def judge(data: Data) -> list[Check]:
     checks = []
-    said = Statement("not as jitter sensitive as predicted by other research")
+    facts = Statement("not as jitter sensitive as predicted by other research")
     for name in _path.VARIANTS:
         for rate in _path.rates_of(data):
             for kind in _JUDGED:
@@ -136,14 +136,14 @@ def judge(data: Data) -> list[Check]:
                         )
                     )
                 checks += [
-                    *said.both(
+                    *facts.both(
                         f"{name}: goodput at a jitter of one RTTmin, {where}",
                         one,
                         direction=0.5,
                         least=0.75,
                         unit="of the rate",
                     ),
-                    said.within(
+                    facts.within(
                         f"{name}: goodput at a jitter of 4 RTTmin, {where}",
                         most,
                         least=0.25,
@@ -154,7 +154,7 @@ def judge(data: Data) -> list[Check]:
 
 
 def explain(data: Data) -> list[str]:
-    said = []
+    facts = []
     for name in _path.BBRS:
         for kind in _KINDS:
             for jitter in (_ONE, _MOST):
@@ -163,13 +163,13 @@ def explain(data: Data) -> list[str]:
                     "startup_s", "startup_estimate", "estimate", "of_rate", **where
                 )
                 if not math.isnan(later):
-                    said.append(
+                    facts.append(
                         f"{name}, {kind}, a jitter of {jitter:g} RTTmin at 100 Mbit/s: Startup ends after "
                         f"{number(after)} s with an estimate of {number(100 * then)} % of the rate. From "
                         f"{_AFTER_S:g} s on the estimate is {number(100 * later)} %, and the flow delivers "
                         f"{number(100 * kept)} %."
                     )
-    return said
+    return facts
 
 
 CLAIM = Claim(

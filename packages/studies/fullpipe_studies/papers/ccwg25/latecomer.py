@@ -187,7 +187,7 @@ def judge(data: Data) -> list[Check]:
 
 
 def explain(data: Data) -> list[str]:
-    said = []
+    facts = []
     for name in _path.CONTROLLERS:
         for rate in _path.rates_of(data):
             for buffer in _OFTEN_BDP:
@@ -196,13 +196,13 @@ def explain(data: Data) -> list[str]:
                     "early_share", "converge_s", "last_share", "never", **where
                 )
                 if not math.isnan(share):
-                    said.append(
+                    facts.append(
                         f"{name} at {_path.TITLES[rate]}, {buffer} BDP: in its first {_WINDOW_S:g} s the "
                         f"later flow gets {number(100 * share)} %, in the last {number(100 * last)} %. "
                         f"Shares stay fair from {number(waits)} s after its start; {number(100 * never)} % "
                         "of the runs end before that."
                     )
-    return said
+    return facts
 
 
 CLAIM = Claim(

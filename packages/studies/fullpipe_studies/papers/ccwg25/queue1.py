@@ -126,17 +126,17 @@ def judge(data: Data) -> list[Check]:
 
 
 def explain(data: Data) -> list[str]:
-    said = []
+    facts = []
     for name in _path.BBRS:
         for rate in _path.rates_of(data):
             for jitter in (0, _path.NATURAL_US):
                 where = {"controller": name, "rate_mbps": rate, "jitter_us": jitter}
                 middle, average, high = data.means("median_rtts", "mean_rtts", "p99_rtts", **where)
-                said.append(
+                facts.append(
                     f"{name} at {_path.TITLES[rate]}, {'natural' if jitter else 'no'} jitter: median queue "
                     f"{number(middle)} RTTmin, mean {number(average)}, 99th percentile {number(high)}."
                 )
-    return said
+    return facts
 
 
 CLAIM = Claim(

@@ -161,17 +161,17 @@ def _noticeable(name: str, queues: list[float]) -> Check:
 
 
 def explain(data: Data) -> list[str]:
-    said = []
+    facts = []
     for name in _path.BBRS:
         for rate in _path.rates_of(data):
             for flows in (_FEW, _MANY):
                 where = {"controller": name, "rate_mbps": rate, "flows": flows, "buffer_bdp": _DEEP}
                 middle, over = data.means("median_rtts", "over_one", **where)
-                said.append(
+                facts.append(
                     f"{name}, {flows} flows at {_path.TITLES[rate]}, 8 BDP: median queue {number(middle)} "
                     f"RTTmin, more than one RTTmin for {number(100 * over)} % of the time."
                 )
-    return said
+    return facts
 
 
 def _pairs(many: list[float], few: list[float]) -> list[tuple[float, float]]:

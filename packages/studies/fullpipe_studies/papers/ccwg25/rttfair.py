@@ -119,7 +119,7 @@ def judge(data: Data) -> list[Check]:
 
 
 def explain(data: Data) -> list[str]:
-    said = []
+    facts = []
     for name in _path.CONTROLLERS:
         for buffer in sorted({*data.values("buffer_bdp", rate_mbps=_path.SLOW)}):
             shares = [
@@ -130,8 +130,8 @@ def explain(data: Data) -> list[str]:
             shown = joined(
                 [f"{number(100 * share)} % with {one} ms" for one, share in shares if not math.isnan(share)]
             )
-            said.append(f"{name}, 100 Mbit/s, {buffer:g} BDP: the flow with the longer RTT gets {shown}.")
-    return said
+            facts.append(f"{name}, 100 Mbit/s, {buffer:g} BDP: the flow with the longer RTT gets {shown}.")
+    return facts
 
 
 CLAIM = Claim(

@@ -214,24 +214,24 @@ def judge(data: Data) -> list[Check]:
 
 
 def explain(data: Data) -> list[str]:
-    said = []
+    facts = []
     for name in data.runs["controller"].unique(maintain_order=True).to_list():
         for buffer in (_SHALLOW, _DEEP):
             slowdown, queue, again, load = data.means(
                 "slowdown", "mean_rtts", "retransmitted", "load", controller=name, buffer_bdp=buffer
             )
             if not math.isnan(slowdown):
-                said.append(
+                facts.append(
                     f"{name}, {buffer} BDP: mean slowdown {number(slowdown)}, mean queue {number(queue)} "
                     f"RTTmin, {number(100 * again)} % retransmitted, {number(100 * load)} % of the link used."
                 )
         then, mean = data.means("large_then", "large", controller=name, buffer_bdp=_DEEP)
         if not math.isnan(then):
-            said.append(
+            facts.append(
                 f"{name}, {_DEEP} BDP: while the queue is longer than {_LIMIT} RTTmin, {number(then)} flows "
                 f"of over 6.4 MB are active on average; over the whole run, {number(mean)}."
             )
-    return said
+    return facts
 
 
 CLAIM = Claim(

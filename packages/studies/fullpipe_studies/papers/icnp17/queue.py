@@ -92,14 +92,14 @@ def judge(data: Data) -> list[Check]:
 
 
 def explain(data: Data) -> list[str]:
-    said = []
+    facts = []
     for count in sorted(data.runs["flows"].unique().to_list()):
         queue, window, estimates = data.means("queue_bdp", "window_bdp", "estimates", flows=count)
-        said.append(
+        facts.append(
             f"{count} flows: {number(queue, 2)} BDP wait. Their estimates add up to {number(estimates, 3)} "
             f"times the link's rate, their windows to {number(window, 2)} BDP."
         )
-    return said
+    return facts
 
 
 CLAIM = Claim(

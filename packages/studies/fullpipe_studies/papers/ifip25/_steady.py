@@ -63,9 +63,9 @@ def figure(data: Data, by: str, title: str) -> alt.TopLevelMixin:
     return charts.worlds(data, panel, title, "10 Mbit/s, 40 ms; grey: the steady-state model of BBRv1")
 
 
-def told(data: Data, controller: str) -> list[str]:
+def reported(data: Data, controller: str) -> list[str]:
     """Where the model is farthest off for one BBR flow of that controller, in a sentence each."""
-    said = []
+    facts = []
     for loss in LOSSES:
         cells = (
             data.runs.filter(
@@ -80,9 +80,9 @@ def told(data: Data, controller: str) -> list[str]:
         )
         if cells.height:
             worst = cells.row(-1, named=True)
-            said.append(
+            facts.append(
                 f"{controller} {TITLES[loss]}: the model is farthest off beside {worst['others']} with "
                 f"{worst['buffer_bdp']} BDP: {number(worst['model_share'], 2)} where the flow has "
                 f"{number(worst['bbr_share'], 2)}."
             )
-    return said
+    return facts

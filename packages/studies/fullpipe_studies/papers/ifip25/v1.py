@@ -43,7 +43,7 @@ def judge(data: Data) -> list[Check]:
 
 
 def explain(data: Data) -> list[str]:
-    return _steady.told(Data(data.runs.filter(pl.col("others") == 1), data.series), "bbr1")
+    return _steady.reported(Data(data.runs.filter(pl.col("others") == 1), data.series), "bbr1")
 
 
 CLAIM = Claim(

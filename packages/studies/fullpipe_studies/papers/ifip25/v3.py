@@ -51,7 +51,7 @@ def judge(data: Data) -> list[Check]:
 
 
 def explain(data: Data) -> list[str]:
-    said = [*_steady.told(data, "bbr3"), *_steady.told(data, _GOOGLES)]
+    facts = [*_steady.reported(data, "bbr3"), *_steady.reported(data, _GOOGLES)]
     for loss, controller in itertools.product(_steady.LOSSES, ("bbr3", _GOOGLES)):
         where = {"loss": loss, "bbrs": 1, "controller": controller}
         ends = [
@@ -63,12 +63,12 @@ def explain(data: Data) -> list[str]:
         ]
         if not any(math.isnan(value) for end in ends for value in end):
             (model, ours), (last_model, last_ours) = ends
-            said.append(
+            facts.append(
                 f"{controller}, {_FROM_TO[0]} to {_FROM_TO[1]} BDP {_steady.TITLES[loss]}: the model goes "
                 f"from {number(model, 2)} to {number(last_model, 2)}, one flow from {number(ours, 2)} to "
                 f"{number(last_ours, 2)}."
             )
-    return said
+    return facts
 
 
 CLAIM = Claim(

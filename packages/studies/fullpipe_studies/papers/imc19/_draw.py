@@ -26,8 +26,8 @@ WIDTH = 560
 def draw(tree: Tree | None, title: str) -> Any:
     """The chart of a tree; without a tree, a sentence."""
     if tree is None:
-        said = alt.InlineData(values=[{"text": "too few paths for a tree"}])
-        return alt.Chart(said).mark_text().encode(text="text:N").properties(title=title)
+        facts = alt.InlineData(values=[{"text": "too few paths for a tree"}])
+        return alt.Chart(facts).mark_text().encode(text="text:N").properties(title=title)
     drawn = trees.draw(tree.nodes, _COLOUR, _lines, _tooltip, wide=_WIDE)
     return drawn.properties(title=alt.TitleParams(title, fontSize=12))
 

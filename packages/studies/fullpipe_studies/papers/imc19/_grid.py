@@ -50,7 +50,7 @@ def document(
     assert order == _metrics.NONE or memory == MAX, "the orders were replayed with the maximum memory"
     if left := _metrics.begun(order, controller, _metrics.place(rate_mbps, rtt_ms, buffer_kb)):
         hosts["metrics"] = {"save_ssthresh": True, "ssthresh": left}
-    said = [
+    facts = [
         controller,
         f"{rate_mbps} Mbit/s",
         f"{rtt_ms} ms",
@@ -61,7 +61,7 @@ def document(
     ]
     return {
         # All factors would be longer than a name may be.
-        "name": ", ".join(said),
+        "name": ", ".join(facts),
         "duration": f"{seconds} s",
         "path": {**path, **_testbed.path(setup, rate_mbps)},
         "hosts": hosts,

@@ -164,8 +164,8 @@ def _by_protocol(paths: pl.DataFrame) -> Iterator[Protocol]:
         yield Protocol(name, depth, SHUFFLED, statistics.fmean(folds), statistics.median(folds))
         for order in _ORDERS:
             folds = _ordered(paths.sort(*order), columns, depth)
-            said = ", ".join(FEATURES[column][0] for column in order)
-            yield Protocol(name, depth, said, statistics.fmean(folds), statistics.median(folds))
+            facts = ", ".join(FEATURES[column][0] for column in order)
+            yield Protocol(name, depth, facts, statistics.fmean(folds), statistics.median(folds))
 
 
 def _repeated(paths: pl.DataFrame, columns: Sequence[str], depth: int | None, *, repeats: int) -> list[float]:

@@ -74,8 +74,8 @@ def figure(data: Data) -> alt.TopLevelMixin:
         trees = _trees(data.of(world))
         if _grid.MAX in trees:
             paths, tree = trees[_grid.MAX]
-            said = f"{theme.world_heading(world)}, {_MEMORY[_grid.MAX]}, {counted(paths.height, 'path')}"
-            parts.append(_draw.draw(tree, said))
+            facts = f"{theme.world_heading(world)}, {_MEMORY[_grid.MAX]}, {counted(paths.height, 'path')}"
+            parts.append(_draw.draw(tree, facts))
         named = {_MEMORY[memory]: tree.protocols for memory, (_, tree) in trees.items() if tree is not None}
         if named:
             paper = {_MEMORY[memory]: mean for memory, (mean, _) in _PAPER.items()}
@@ -257,28 +257,28 @@ def explain(data: Data) -> list[str]:
     grid = data.runs.filter(pl.col("form") == _GRID) if data.runs.height else data.runs
     if not grid.height:
         return []
-    said = _where_bbr_is_not(_paths(grid, _grid.MAX))
+    facts = _where_bbr_is_not(_paths(grid, _grid.MAX))
     for memory, (paths, tree) in _trees(data).items():
         wins = [_paths(part, memory) for _, part in grid.group_by("seed", maintain_order=True)]
         title = f"{_MEMORY[memory][0].upper()}{_MEMORY[memory][1:]}"
         if tree is not None:
-            said.append(f"{title}: {_beside_the_papers(tree, _PAPER[memory])}")
+            facts.append(f"{title}: {_beside_the_papers(tree, _PAPER[memory])}")
         within_1, within_3 = (
             _grid.percent(_grid.share(paths, pl.col("gain_pct").abs() < points)) for points in (1, 3)
         )
-        said.append(
+        facts.append(
             f"{title}: the winner is ahead by less than 1 % on {within_1} and by less than 3 % on {within_3} "
             "of the paths. Such winners are certain in simulation and chance in a test bed."
         )
         if len(wins) > 1:
-            said.append(
+            facts.append(
                 f"The {len(wins)} runs of a path agree on the winner on {_agreement(wins)} of the paths."
             )
         noisy = ", ".join(
             f"{number(_noisy_accuracy(paths, spread))} % at {number(100 * spread)} %" for spread in _SPREADS
         )
-        said.append(f"Mean accuracy with random variation of each goodput, by standard deviation: {noisy}.")
-    return said
+        facts.append(f"Mean accuracy with random variation of each goodput, by standard deviation: {noisy}.")
+    return facts
 
 
 def _beside_the_papers(tree: _tree.Tree, paper: Sequence[float]) -> str:

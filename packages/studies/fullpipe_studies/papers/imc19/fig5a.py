@@ -111,14 +111,14 @@ def explain(data: Data) -> list[str]:
         "where it is below the buffer": ~hosts & ~shallow,
         "at 1 Gbit/s, where the hosts' interface is the bottleneck and the router drops nothing": hosts,
     }
-    said = []
+    facts = []
     for kind, where in parts.items():
         part = frame.filter(where)
         if part.height:
             share = _grid.percent(_grid.share(part, pl.col("gain_pct") > 0))
             used = _grid.percent(take.mean(part.select(pl.col("cubic") / pl.col("rate_mbps")), "cubic"))
-            said.append(f"{share} of {counted(part.height, 'path')} {kind} (CUBIC uses {used} of the rate)")
-    return [f"BBR is ahead on {'; '.join(said)}."] if said else []
+            facts.append(f"{share} of {counted(part.height, 'path')} {kind} (CUBIC uses {used} of the rate)")
+    return [f"BBR is ahead on {'; '.join(facts)}."] if facts else []
 
 
 CLAIM = Claim(

@@ -65,7 +65,7 @@ def judge(data: Data) -> list[Check]:
         top = _grid.gains(runs)["cubic_gain_pct"].max()
         return float(top) if isinstance(top, float) else float("nan")
 
-    def alike(runs: pl.DataFrame) -> float:
+    def equal(runs: pl.DataFrame) -> float:
         """The share of paths with the same winner for both buffers."""
         frame = _grid.gains(runs)
         sides = [
@@ -100,7 +100,7 @@ def judge(data: Data) -> list[Check]:
         ),
         Statement("the results were similar").shape(
             "Paths with the same winner at 10 and at 50 MB",
-            _grid.each_seed(data.runs, alike),
+            _grid.each_seed(data.runs, equal),
             least=0.75,
             unit="of paths",
         ),
@@ -113,7 +113,7 @@ def explain(data: Data) -> list[str]:
     if not large.height:
         return []
     used = take.least(large.select(pl.col("cubic") / pl.col("rate_mbps")), "cubic")
-    said = [
+    facts = [
         "The BDP exceeds the buffer of 10 MB by at most 2.5 times. A buffer of 0.43 BDP keeps the link "
         f"full when CUBIC reduces its window by 0.3, so CUBIC uses at least {_grid.percent(used)} of the "
         "link there once it has found it. What decides is how it begins:"
@@ -127,11 +127,11 @@ def explain(data: Data) -> list[str]:
             bbr = _grid.percent(_grid.share(beyond, pl.col("gain_pct") > 0))
             cubic = _grid.percent(_grid.share(small, pl.col("gain_pct") < 0))
             best = number(take.most(cells, "cubic_gain_pct") or 0.0)
-            said.append(
+            facts.append(
                 f"{_grid.titled(order, there)}: BBR is ahead on {bbr} of the {beyond.height} paths with a "
                 f"BDP over 10 MB, by {least} to {most} %; CUBIC on {cubic} of the others, by up to {best} %."
             )
-    return said
+    return facts
 
 
 CLAIM = Claim(

@@ -108,30 +108,30 @@ def judge(data: Data) -> list[Check]:
 
 def explain(data: Data) -> list[str]:
     frame = _decreases(_grid.only(data, size_mb=_SMALL_MB))
-    said = []
+    facts = []
     for buffer in (_grid.SHALLOW_KB, _grid.DEEP_KB):
         part = frame.filter(pl.col("buffer_kb") == buffer)
         least, most = take.least(part, "decrease_pct"), take.most(part, "decrease_pct")
         if least is None or most is None:
             continue
         close = _grid.percent(_grid.share(part, pl.col("decrease_pct").abs() < 1))
-        said.append(
+        facts.append(
             f"10 MB, buffer of {buffer:,} KB: BBR saves {number(least)} to {number(most)} % of CUBIC's "
             f"time; on {close} of the paths the difference is below 1 %."
         )
-    said += _lossless(data)
+    facts += _lossless(data)
     large = _decreases(_grid.only(data, size_mb=_LARGE_MB, buffer_kb=_grid.SHALLOW_KB))
     if large.height:
         share = _grid.percent(_grid.share(large, pl.col("decrease_pct") > 0))
-        said.append(f"100 MB, buffer of {_grid.SHALLOW_KB} KB: BBR is faster on {share} of the paths.")
+        facts.append(f"100 MB, buffer of {_grid.SHALLOW_KB} KB: BBR is faster on {share} of the paths.")
     for order in (*_metrics.ORDERS, _testbed.SENDER):
         if order not in data.setups or not data.setups[order].runs.height:
             continue
         there = _decreases(data.setups[order].runs)
         sooner = there.group_by("size_mb").agg((pl.col("decrease_pct") > 0).mean()).sort("size_mb")
         shares = " and ".join(f"{_grid.percent(part)} with {size} MB" for size, part in sooner.rows())
-        said.append(f"{_grid.titled(order, data.setups[order])}: BBR is faster on {shares}.")
-    return said
+        facts.append(f"{_grid.titled(order, data.setups[order])}: BBR is faster on {shares}.")
+    return facts
 
 
 def _lossless(data: Data) -> list[str]:
@@ -150,7 +150,7 @@ def _lossless(data: Data) -> list[str]:
     part = both.filter(pl.col("rate_mbps") == rate)
     apart = take.most(part.select((pl.col("cubic") - pl.col("cubic_deep")).abs()), "cubic") or 0.0
     least, most = take.least(part, "decrease_pct") or 0.0, take.most(part, "decrease_pct") or 0.0
-    said = (
+    facts = (
         f"At {rate} Mbit/s with {_grid.SHALLOW_KB} KB, neither controller loses a packet of 10 MB on "
         f"{paths} paths: CUBIC's times are within {number(apart)} ms of those with {_grid.DEEP_KB:,} KB, "
         f"and BBR saves {number(least)} to {number(most)} %."
@@ -160,12 +160,12 @@ def _lossless(data: Data) -> list[str]:
         # difference.
         held_kb = rate * _testbed.SETUPS[_testbed.TESTBED].bucket_ms / 8 + _grid.SHALLOW_KB
         burst_mb = held_kb / (1 - rate / _testbed.INTERFACE_MBPS) / 1e3
-        said += (
+        facts += (
             f" The host's interface of {_testbed.INTERFACE_MBPS} Mbit/s is only slightly faster than the "
             f"router. The router's bucket and buffer of {held_kb:,.0f} KB therefore absorb a burst of "
             f"{number(burst_mb)} MB: slow start has no losses, and BBR has no advantage."
         )
-    return [said]
+    return [facts]
 
 
 CLAIM = Claim(

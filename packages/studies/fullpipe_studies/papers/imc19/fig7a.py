@@ -101,7 +101,7 @@ def judge(data: Data) -> list[Check]:
 
 
 def explain(data: Data) -> list[str]:
-    said = []
+    facts = []
     for setup, there in data.setups.items():
         found = [_mean(_loss.cliffs_pct(there, name)) for name in _loss.GAINS]
         if all(map(math.isfinite, found)):
@@ -109,21 +109,21 @@ def explain(data: Data) -> list[str]:
                 f"{_loss.NAMES[name]} {number(cliff)} %"
                 for name, cliff in zip(_loss.GAINS, found, strict=True)
             )
-            said.append(f"{setup}: {cliffs}.")
-    if said:
-        said.insert(0, "netem loses a host's burst whole. The cliffs by set-up:")
+            facts.append(f"{setup}: {cliffs}.")
+    if facts:
+        facts.insert(0, "netem loses a host's burst whole. The cliffs by set-up:")
     for name in ("bbr1", "bbr1:probe_gain=1.5"):
         off = "bbr1:lt_bw=0" if name == "bbr1" else f"{name},lt_bw=0"
         with_it, without = (_loss.cliffs_pct(data, one) for one in (name, off))
         known = [one for one in (*with_it, *without) if math.isfinite(one)]
         if with_it and without and len(known) == len(with_it) + len(without):
-            said.append(
+            facts.append(
                 f"{_loss.NAMES[name]} has its cliff at {number(sum(with_it) / len(with_it))} % with the "
                 f"policer detector and at {number(sum(without) / len(without))} % without it; equation (3) "
                 f"gives {number(_loss.cliff_pct(_loss.GAINS[name]))} %. The detector divides losses by "
                 f"deliveries, so its threshold is a loss rate of {number(_loss.DETECTED_PCT)} %."
             )
-    return said
+    return facts
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -118,14 +118,14 @@ def judge(data: Data) -> list[Check]:
 
 def explain(data: Data) -> list[str]:
     share, used = data.means("bbr_share", "used_pct", scaled_bytes=_SMALL)
-    said = []
+    facts = []
     if not math.isnan(used):
-        said.append(f"At 10 KB both flows use {number(used)} % of the link; BBR has {number(share)} of it.")
+        facts.append(f"At 10 KB both flows use {number(used)} % of the link; BBR has {number(share)} of it.")
     split = data.setups.get("single packets")
     if split is not None:
         share, used = split.means("bbr_share", "used_pct", scaled_bytes=_SMALL)
     if split is not None and not math.isnan(used):
-        said.append(
+        facts.append(
             f"With the hosts' bursts split into single packets, both use {number(used)} % of the link at "
             f"10 KB, and BBR has {number(share)} of it. A whole burst that is longer than the buffer is "
             "dropped, so neither flow gets through with more than six packets at once; BBR sends a "
@@ -140,9 +140,9 @@ def explain(data: Data) -> list[str]:
         if bbr > 0
     ]
     if math.isnan(low) or not ratios:
-        return said
+        return facts
     return [
-        *said,
+        *facts,
         "At 10 MB there is no steady share within a minute: BBR's share over 4 s varies from "
         f"{number(low)} to {number(high)} in a run. CUBIC fills the buffer first. BBR's estimate of the "
         f"path's RTT then includes CUBIC's queue, its window grows up to {number(window)} BDP, and CUBIC "

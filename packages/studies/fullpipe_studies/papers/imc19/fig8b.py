@@ -187,7 +187,7 @@ def explain(data: Data) -> list[str]:
         f"{number(judged.mean('bbr_a_minute', buffer_bytes=buffer))} at {buffer / 1000:,g} KB"
         for buffer in buffers
     ]
-    said = [
+    facts = [
         f"BBR's goodput and retransmissions per minute: {'; '.join(seen)}. A host sends up to 64 KB at once, "
         "and a smaller buffer of the router drops part of it."
     ]
@@ -197,11 +197,11 @@ def explain(data: Data) -> list[str]:
             part.mean("bbr_a_minute", buffer_bytes=buffer) for buffer in buffers if buffer >= _HIDDEN_BYTES
         ]
         if counts and min(counts) > 0:
-            said.append(
+            facts.append(
                 f"With a hidden link of {rate} Mbit/s BBR has {number(min(counts))} to {number(max(counts))} "
                 f"retransmissions per minute at {_HIDDEN_BYTES // 1000} KB and more."
             )
-    return said
+    return facts
 
 
 def _with(data: Data, hidden_mbps: int) -> Data:

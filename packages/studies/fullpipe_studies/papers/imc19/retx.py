@@ -83,8 +83,8 @@ def figure(data: Data) -> alt.TopLevelMixin:
 
 def _steps(data: Data) -> pl.DataFrame:
     """The runs of the set-ups that add to each other, of the seeds that all have."""
-    alike = _grid.of_same_seeds(data)
-    parts = [alike[name].runs for name in _testbed.STEPS if name in alike]
+    equal = _grid.of_same_seeds(data)
+    parts = [equal[name].runs for name in _testbed.STEPS if name in equal]
     return pl.concat(parts) if parts else data.runs
 
 
@@ -143,34 +143,34 @@ def judge(data: Data) -> list[Check]:
 
 
 def explain(data: Data) -> list[str]:
-    alike = _grid.of_same_seeds(data.of("sim"))
-    steps = [name for name in _testbed.STEPS if name in alike]
+    equal = _grid.of_same_seeds(data.of("sim"))
+    steps = [name for name in _testbed.STEPS if name in equal]
 
     def counts(setup: str, buffer: int) -> str:
-        there = alike[setup]
+        there = equal[setup]
         means = (
             f"{_NAMES[name]} {number(there.mean('retransmits', controller=name, buffer_kb=buffer))}"
             for name in _grid.CONTROLLERS
         )
         return f"{setup}: {', '.join(means)}"
 
-    seeds = counted(max((one.runs["seed"].n_unique() for one in alike.values()), default=0), "seed")
-    said = [
+    seeds = counted(max((one.runs["seed"].n_unique() for one in equal.values()), default=0), "seed")
+    facts = [
         f"With {buffer:,} KB, {seeds} of each set-up, each part including those before it: "
         f"{'; '.join(counts(setup, buffer) for setup in steps)}."
         for buffer in _BUFFERS
         if len(steps) > 1
     ]
-    orders = [one for one in _metrics.ORDERS if one in alike]
-    if said and orders:
-        said.append(
+    orders = [one for one in _metrics.ORDERS if one in equal]
+    if facts and orders:
+        facts.append(
             "CUBIC's count with the shallow buffer is that of its slow start, unless an earlier run left a "
             f"low threshold. By the order of the runs, with {seeds} of each: "
             f"{'; '.join(counts(one, _BUFFERS[0]) for one in orders)}; "
             f"{counts(_testbed.TESTBED, _BUFFERS[0]).replace(_testbed.TESTBED, _metrics.NONE)}. "
             f"The paper's CUBIC has {number(_PAPER['cubic'][0] * _part(data.of('sim')))}, scaled to our runs."
         )
-    return said
+    return facts
 
 
 CLAIM = Claim(

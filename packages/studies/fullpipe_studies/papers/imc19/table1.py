@@ -120,11 +120,11 @@ def judge(data: Data) -> list[Check]:
 
 
 def explain(data: Data) -> list[str]:
-    said = []
+    facts = []
     for buffer in (one for one, count in _CUBIC.items() if count < _FEW):
         again, overflows = data.means("cubic_retransmits", "overflows", scaled_bytes=buffer)
         if not math.isnan(overflows):
-            said.append(
+            facts.append(
                 f"With {_size(buffer)} CUBIC uses nearly all of the link and fills the buffer within the "
                 f"minute. The buffer overflows {number(overflows)} times, and each time CUBIC loses the "
                 f"growth of its window in one round, {number(again)} segments in all. The paper's "
@@ -132,18 +132,18 @@ def explain(data: Data) -> list[str]:
                 "there."
             )
     less = data.setups.get("default TCP memory")
-    if said and less is not None and less.runs.height:
+    if facts and less is not None and less.runs.height:
         counts = " and ".join(
             f"{number(less.mean('cubic_retransmits', scaled_bytes=buffer))} with {_size(buffer)}"
             for buffer, count in _CUBIC.items()
             if count < _FEW
         )
-        said.append(
+        facts.append(
             "With the default TCP memory the receive window ends CUBIC's growth before such a buffer is "
             f"full: it retransmits {counts}. The paper says that it set the maximum in the LAN; of Mininet "
             "it says nothing."
         )
-    return said
+    return facts
 
 
 CLAIM = Claim(

@@ -109,17 +109,17 @@ def judge(data: Data) -> list[Check]:
 
 
 def explain(data: Data) -> list[str]:
-    said = []
+    facts = []
     for name in _CONTROLLERS:
         for rtt_ms in sorted(data.runs["rtt_ms"].unique().to_list()):
             where = {"controller": name, "rtt_ms": rtt_ms, "scale": _scale.CORE}
             index, poor, rich = data.means("jain", "poorest_pct", "richest_pct", **where)
             if not math.isnan(index):
-                said.append(
+                facts.append(
                     f"{name} at the core, {rtt_ms} ms: index {number(index)}; the poorest tenth of the flows "
                     f"has {number(poor, 2)} % of the goodput, the richest {number(rich, 2)} %."
                 )
-    return said
+    return facts
 
 
 CLAIM = Claim(

@@ -25,9 +25,9 @@ def document(
     }
 
 
-def told(data: Data, column: str, whose: str) -> list[str]:
+def reported(data: Data, column: str, whose: str) -> list[str]:
     """The shares beside or of the draft's and Google's BBRv3, buffer by buffer, in a sentence each."""
-    said = []
+    facts = []
     for controller in (ABOUT, GOOGLES):
         buffers = sorted(data.runs["buffer_bdp"].unique().to_list())
         shares = {size: data.mean(column, controller=controller, buffer_bdp=size) for size in buffers}
@@ -35,5 +35,5 @@ def told(data: Data, column: str, whose: str) -> list[str]:
             f"{number(share, 2)} with {size:g} BDP" for size, share in shares.items() if not math.isnan(share)
         )
         if listed:
-            said.append(f"{controller}: {whose} has a share of {listed}.")
-    return said
+            facts.append(f"{controller}: {whose} has a share of {listed}.")
+    return facts

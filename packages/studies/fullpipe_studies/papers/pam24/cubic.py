@@ -67,7 +67,7 @@ def judge(data: Data) -> list[Check]:
 
 
 def explain(data: Data) -> list[str]:
-    return _path.told(data, "cubic_share", "CUBIC")
+    return _path.reported(data, "cubic_share", "CUBIC")
 
 
 CLAIM = Claim(

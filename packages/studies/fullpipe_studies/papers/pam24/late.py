@@ -134,17 +134,17 @@ def judge(data: Data) -> list[Check]:
 
 
 def explain(data: Data) -> list[str]:
-    said = []
+    facts = []
     for controller in _CONTROLLERS:
         together, late = (
             data.mean("converge_s", controller=controller, start=start) for start in (_TOGETHER, _LATE)
         )
         index = data.mean("last_jain", controller=controller, start=_LATE)
-        said.append(
+        facts.append(
             f"{controller}: {number(together)} s together, {number(late)} s one after the other, then "
             f"with an index of {number(index)}."
         )
-    return said
+    return facts
 
 
 CLAIM = Claim(

@@ -83,7 +83,7 @@ def judge(data: Data) -> list[Check]:
 
 
 def explain(data: Data) -> list[str]:
-    return _path.told(data, "long_share", "the flow with 100 ms")
+    return _path.reported(data, "long_share", "the flow with 100 ms")
 
 
 CLAIM = Claim(

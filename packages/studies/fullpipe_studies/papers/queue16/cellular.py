@@ -203,7 +203,7 @@ def judge(data: Data) -> list[Check]:
 
     stuck = {gain: _stuck(data, controller) for gain, controller in _GAINS.items()}
     gains, highest = list(_GAINS), _GAINS[1.25]
-    alike = Statement("no result; our expectation: no degradation compared with CUBIC")
+    equal = Statement("no result; our expectation: no degradation compared with CUBIC")
     fewer = Statement("no result; our expectation: bigger queues, fewer stuck connections")
     return own(
         Statement("no result; our expectation: all").shape(
@@ -240,13 +240,13 @@ def judge(data: Data) -> list[Check]:
             )
             for gain in gains
         ),
-        alike.within(
+        equal.within(
             "radios on which a peak gain of 1.25 gets stuck, less those on which CUBIC does",
             stuck[1.25].minus(_stuck(data, _CUBIC)),
             most=0.1,
             unit="of all",
         ),
-        alike.more(
+        equal.more(
             "goodput with peak gain 1.25 divided by CUBIC's, on the trace",
             of("goodput_mbps", highest, _TRACE),
             of("goodput_mbps", _CUBIC, _TRACE),
@@ -262,18 +262,18 @@ def judge(data: Data) -> list[Check]:
 
 
 def explain(data: Data) -> list[str]:
-    said = []
+    facts = []
     for gain, controller in _GAINS.items():
         stuck = _stuck(data, controller)
         queue_ms = data.mean("queue_ms", controller=controller, link=_RADIO)
         if stuck:
-            said.append(
+            facts.append(
                 f"A peak gain of {gain:g} should build a queue of {(gain - 1) * _RTT_MS:.0f} ms; the 99th "
                 f"percentile of the delay is {number(queue_ms)} ms, with the bursts in which packets leave. "
                 f"It gets stuck on {100 * sum(stuck) / len(stuck):.0f} % of the radios "
                 f"({100 * _predicted(gain):.0f} % expected)."
             )
-    return said
+    return facts
 
 
 CLAIM = Claim(

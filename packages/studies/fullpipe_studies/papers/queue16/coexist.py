@@ -167,7 +167,7 @@ def judge(data: Data) -> list[Check]:
 
 
 def explain(data: Data) -> list[str]:
-    said = []
+    facts = []
     for buffer in sorted({*data.values("buffer_bdp")}):
         share, inflight, window, least = data.means(
             "bbr_share", "bbr_inflight_bdp", "bbr_window_bdp", "least_queue_rtts", buffer_bdp=buffer
@@ -176,20 +176,20 @@ def explain(data: Data) -> list[str]:
         if math.isnan(inflight) or math.isnan(least):
             continue
         if buffer <= _UP_TO and share > _NEAR[1]:
-            said.append(
+            facts.append(
                 f"With a buffer of {buffer:g} BDP, path and buffer hold {1 + buffer:g} BDP, and BBR keeps "
                 f"{number(inflight)} BDP in flight: its window ({number(window)} BDP) is twice its "
                 f"estimate, and losses do not reduce it. BBR retransmits {number(again[0])} segments and "
                 f"keeps its window; CUBIC retransmits {number(again[1])} and reduces its window each time."
             )
         if buffer in _SEVERAL and 1 - share < _MORE_THAN_FAIR:
-            said.append(
+            facts.append(
                 f"With {buffer:g} BDP the queue is never below {number(least)} round trips, not even when "
                 "BBR drains its own part to measure the RTT. BBR's estimate of the path's RTT therefore "
                 f"includes CUBIC's part of the queue, and BBR's window grows with it, to {number(window)} "
                 "BDP: a deeper buffer does not help CUBIC to displace BBR."
             )
-    return said
+    return facts
 
 
 CLAIM = Claim(

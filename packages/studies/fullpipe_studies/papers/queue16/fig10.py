@@ -169,21 +169,21 @@ def explain(data: Data) -> list[str]:
     if not {"startup_s", "last_drop_s"} <= set(data.runs.columns):
         return []
     begins_s = _STEADY * data.most("seconds")
-    said = []
+    facts = []
     for buffer in sorted(data.runs["buffer_kb"].unique().to_list()):
         here = pl.col("controller") == "bbr1", pl.col("buffer_kb") == buffer
         runs = data.runs.filter(*here).drop_nulls(("startup_s", "last_drop_s"))
         late = runs.filter(pl.col("startup_s") > begins_s)
         if late.height:
             apart = late.select((pl.col("startup_s") - pl.col("last_drop_s")).abs().max()).item()
-            said.append(
+            facts.append(
                 f"With {buffer} KB BBR's flows leave Startup one after another, the last one "
                 f"{take.span(runs, 'startup_s')} s after the start of the run, and the buffer overflows "
                 f"until then. In {late.height} of {runs.height} runs this is later than {number(begins_s)} "
                 f"s, where the measurement begins; their median RTT is {take.span(late, 'rtt_ms')} ms. In "
                 f"these runs the last drop is within {number(apart)} s of the end of the last Startup."
             )
-    return said
+    return facts
 
 
 CLAIM = Claim(

@@ -287,7 +287,7 @@ def explain(data: Data) -> list[str]:
     above = [_PATHS[path].loss for path, ratio in ratios.items() if path in _PATHS and ratio > _MOST]
     # RFC 8312, section 5.2: the average window in segments, with C = 0.4 and beta = 0.7.
     own = 1.054 * (0.1 / _LOSS) ** 0.75 * 1448 * 8 / 0.1 / 1e6
-    said = [
+    facts = [
         f"With 200 ms and the window of 8 MB BBR reaches {clean:.0f} Mbit/s without losses, the arithmetic "
         f"maximum, and {lossy:.0f} with losses: the receiver's window does not move until a hole is filled, "
         f"which takes at least a round trip, and there are {_LOSS * _WINDOW_BYTES / 1448:.2f} losses per "
@@ -296,12 +296,12 @@ def explain(data: Data) -> list[str]:
         f"by its own response function (RFC 8312, section 5.2); our CUBIC has {cubic:.1f} Mbit/s.",
     ]
     if above:
-        said.append(
+        facts.append(
             f"On the {len(above)} paths where BBR has more than 25 times CUBIC's throughput, one packet in "
             f"{1 / max(above):,.0f} to {1 / min(above):,.0f} is lost; a transfer of 8 MB has "
             f"{_BYTES / 1448:,.0f} packets."
         )
-    return said
+    return facts
 
 
 CLAIM = Claim(

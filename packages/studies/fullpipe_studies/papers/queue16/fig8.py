@@ -142,11 +142,11 @@ def explain(data: Data) -> list[str]:
     without = runs.filter(pl.col("controller") == _WITHOUT)
     both = bbr.join(without, on="seed", suffix="_without").drop_nulls("started_mbps")
     low, high = both.filter(pl.col("of_ceiling") < _UP), both.filter(pl.col("of_ceiling") >= _UP)
-    said = []
+    facts = []
     if bbr.height:
         up = share(bbr["of_ceiling"].ge(_UP).to_list())
         low_pct, high_pct = (_percent(bound) for bound in (up.low, up.high))
-        said.append(
+        facts.append(
             f"At {_CLOSE_PCT} % loss, {_percent(up.mean)} of {bbr.height} runs of BBR reach at least half of "
             f"the maximum ({low_pct} to {high_pct} by Wilson's interval)."
         )
@@ -156,7 +156,7 @@ def explain(data: Data) -> list[str]:
             for part, column in ((low, "of_ceiling"), (high, "of_ceiling"), (low, "of_ceiling_without"))
         )
         started = [take.span(part, "started_mbps") for part in (low, high)]
-        said.append(
+        facts.append(
             f"At {_CLOSE_PCT} % loss, {low.height} of {both.height} runs reach {stuck} of the maximum and "
             f"the others {others}. Losses in the first rounds make these runs leave Startup at "
             f"{started[0]} Mbit/s, the others at {started[1]}. From there a probe with gain 1.25 and 15 % "
@@ -166,11 +166,11 @@ def explain(data: Data) -> list[str]:
         )
     least, at_five = (data.mean("of_ceiling", controller="bbr1", loss_pct=loss) for loss in (0.001, 5))
     if not math.isnan(least) and not math.isnan(at_five):
-        said.append(
+        facts.append(
             f"At 5 % loss BBR reaches {at_five:.4f} of the maximum. At 0.001 % it reaches {least:.4f}, "
             "because the mean includes ProbeRTT and the start; more is not possible."
         )
-    return said
+    return facts
 
 
 def _percent(part: float | None) -> str:

@@ -83,7 +83,7 @@ def figure(data: Data) -> alt.TopLevelMixin:
         paper = alt.Chart(
             alt.InlineData(values=[{"y": 53, "said": "globally"}, {"y": 80, "said": "developing world"}])
         ).encode(y="y:Q")
-        said = paper.mark_text(align="right", baseline="bottom", dy=-2, fontSize=11, color=theme.INK)
+        facts = paper.mark_text(align="right", baseline="bottom", dy=-2, fontSize=11, color=theme.INK)
         dots = (
             alt.Chart(alt.InlineData(values=rows))
             .mark_point(filled=True, size=60, opacity=0.9)
@@ -101,7 +101,7 @@ def figure(data: Data) -> alt.TopLevelMixin:
         return alt.layer(
             paper.mark_rule(strokeDash=[4, 3], color=theme.QUIET),
             dots,
-            said.encode(text="said:N", x=alt.value("width")),
+            facts.encode(text="said:N", x=alt.value("width")),
         ).properties(width=charts.WIDTH, height=charts.HEIGHT)
 
     return charts.worlds(

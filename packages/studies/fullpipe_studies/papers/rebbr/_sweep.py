@@ -97,10 +97,10 @@ def figure(title: str, falls_pct: float | None = None) -> Callable[[Data], alt.T
             ]
             return alt.vconcat(*panels) if len(panels) > 1 else panels[0]
 
-        said = ["RTT 100 ms, unlimited queue; every run, and lines through the medians"]
+        facts = ["RTT 100 ms, unlimited queue; every run, and lines through the medians"]
         if falls_pct is not None:
-            said.append("dashed: from here on the report’s CUBIC deteriorates")
-        return charts.worlds(data, panel, title, said)
+            facts.append("dashed: from here on the report’s CUBIC deteriorates")
+        return charts.worlds(data, panel, title, facts)
 
     return draw
 

@@ -163,13 +163,13 @@ def kept(
 
 
 def better(
-    data: Data, said: str, *, times: float = 1.0, delay: str = "delay_ms", **where: Any
+    data: Data, facts: str, *, times: float = 1.0, delay: str = "delay_ms", **where: Any
 ) -> list[Check]:
     """Checks that each discipline has less delay than the FIFO, and little less goodput."""
     checks = []
     for name in MANAGED:
-        checks.append(less(data, "delay", delay, name, f", {said}", least=times, **where))
-        checks.append(kept(data, name, f", {said}", **where))
+        checks.append(less(data, "delay", delay, name, f", {facts}", least=times, **where))
+        checks.append(kept(data, name, f", {facts}", **where))
     return checks
 
 

@@ -61,8 +61,8 @@ def figure(data: Data) -> alt.TopLevelMixin:
         x = alt.X("jitter_ms:Q", title="jitter, ms")
         title = "goodput of 80 ms divided by that of 40 ms"
         points = charts.points(ours, x, title, charts.controllers(ours), type="log")
-        told = alt.layer(layers.level(1), layers.level(_FAST_MBPS / _SLOW_MBPS))
-        return alt.layer(told, points).properties(width=charts.WIDTH, height=charts.HEIGHT)
+        reported = alt.layer(layers.level(1), layers.level(_FAST_MBPS / _SLOW_MBPS))
+        return alt.layer(reported, points).properties(width=charts.WIDTH, height=charts.HEIGHT)
 
     return charts.worlds(
         data,

@@ -161,7 +161,7 @@ def judge(data: Data) -> list[Check]:
 
 def explain(data: Data) -> list[str]:
     """Goodputs with 10 ms, apart for runs in which the one flow is the poorer one and the other."""
-    said = []
+    facts = []
     for controller, name in {**_JUDGED, "cubic": "CUBIC"}.items():
         runs = data.runs.filter(pl.col("controller") == controller, pl.col("wrong_ms") == 10)
         there = runs.drop_nulls(["misled_mbps", "other_mbps"])
@@ -173,8 +173,8 @@ def explain(data: Data) -> list[str]:
             for mean in [partial(_mean, part)]
         ]
         if parts:
-            said.append(f"{name}, 10 ms, of {there.height} runs: {'; '.join(parts)}.")
-    return said
+            facts.append(f"{name}, 10 ms, of {there.height} runs: {'; '.join(parts)}.")
+    return facts
 
 
 def _mean(runs: pl.DataFrame, column: str) -> float:

@@ -110,7 +110,7 @@ def judge(data: Data) -> list[Check]:
     counts = sorted(data.runs["bbrs"].unique().to_list())
     for against, paper_pct in _PAPER_PCT.items():
         errors = _errors(data, against)
-        said = Statement(f"median error of {paper_pct} %")
+        facts = Statement(f"median error of {paper_pct} %")
         few, many = (
             data.values("bbr_share", against=against, buffer_bdp=buffers[-1], bbrs=one)
             for one in (counts[0], counts[-1])
@@ -120,7 +120,7 @@ def judge(data: Data) -> list[Check]:
             for one in (buffers[0], buffers[-1])
         )
         checks += [
-            *said.both(
+            *facts.both(
                 f"Median error of the model, {_TITLES[against]}",
                 errors,
                 direction=_SHAPE_TIMES * paper_pct,
@@ -142,7 +142,7 @@ def judge(data: Data) -> list[Check]:
 
 
 def explain(data: Data) -> list[str]:
-    said = []
+    facts = []
     for against in _PATHS:
         cells = (
             data.runs.filter((pl.col("against") == against) & pl.col("error_pct").is_not_null())
@@ -153,12 +153,12 @@ def explain(data: Data) -> list[str]:
         if cells.height:
             worst = cells.row(-1, named=True)
             if not math.isnan(worst["error_pct"]):
-                said.append(
+                facts.append(
                     f"{_TITLES[against]}: the model is farthest off with {worst['bbrs']} BBR flows and "
                     f"{worst['buffer_bdp']} BDP: {number(worst['model_share'], 2)} where BBR has "
                     f"{number(worst['bbr_share'], 2)}."
                 )
-    return said
+    return facts
 
 
 CLAIM = Claim(

@@ -118,18 +118,18 @@ def judge(data: Data) -> list[Check]:
 
 
 def explain(data: Data) -> list[str]:
-    said = []
+    facts = []
     for loss in _LOSSES:
         for buffer_bdp in _BUFFERS_BDP:
             where = {"loss": loss, "buffer_bdp": buffer_bdp, "others": 1}
             names = ("bbr_share", "silent", "rtt_ms", "least_ms", "flight_packets", "window_packets")
             row = {name: data.mean(name, **where) for name in names}
             if not any(math.isnan(value) for value in row.values()):
-                said.append(
+                facts.append(
                     f"One {loss}, {buffer_bdp} BDP: a share of {number(row['bbr_share'], 2)}. "
-                    f"{capmodel.told(row, _RTT_MS, buffer_bdp)}"
+                    f"{capmodel.reported(row, _RTT_MS, buffer_bdp)}"
                 )
-    return said
+    return facts
 
 
 CLAIM = Claim(

@@ -63,31 +63,31 @@ def judge(data: Data) -> list[Check]:
         if others == 0:
             continue
         beside, filled = (data.values(column, others=others) for column in ("limited", "filled"))
-        beside_said = f"beside {others} CUBIC"
+        beside_text = f"beside {others} CUBIC"
         checks += [
             Statement("when competing, BBR is window-limited").more(
-                f"Samples limited by the window, {beside_said}, divided by those alone", beside, alone
+                f"Samples limited by the window, {beside_text}, divided by those alone", beside, alone
             ),
             *Statement("when competing, BBR is window-limited").both(
-                f"Samples limited by the window, {beside_said}", beside, direction=0.5, least=0.9
+                f"Samples limited by the window, {beside_text}", beside, direction=0.5, least=0.9
             ),
             Statement("it will fill network buffers").shape(
-                f"Mean queue, {beside_said}", filled, least=0.5, unit="of the buffer"
+                f"Mean queue, {beside_text}", filled, least=0.5, unit="of the buffer"
             ),
         ]
     return checks
 
 
 def explain(data: Data) -> list[str]:
-    said = []
+    facts = []
     for others in (1, 16):
         row = {
             name: data.mean(name, others=others)
             for name in ("silent", "rtt_ms", "least_ms", "flight_packets", "window_packets")
         }
         if not any(math.isnan(value) for value in row.values()):
-            said.append(f"Beside {others} CUBIC: {capmodel.told(row, _RTT_MS, _BUFFER_BDP)}")
-    return said
+            facts.append(f"Beside {others} CUBIC: {capmodel.reported(row, _RTT_MS, _BUFFER_BDP)}")
+    return facts
 
 
 CLAIM = Claim(

@@ -24,7 +24,7 @@ fn moment(flow: &Flow, random: u32) -> Moment {
 // draft 4.1.2.3: GenerateRateSample
 // draft 5.5.10.3: UpdateLatestDeliverySignals, AdvanceLatestDeliverySignals
 #[test]
-fn a_sample_is_the_volume_over_the_time_and_the_largest_of_a_round_counts() {
+fn largest_delivery_rate_of_round_counts() {
     let (flow, mut bbr) = at(State::Cruise);
     let of = |delivered: u32, interval_ms: Option<u64>| {
         let mut ack = ack(&mut flow.clone());
@@ -52,7 +52,7 @@ fn a_sample_is_the_volume_over_the_time_and_the_largest_of_a_round_counts() {
 
 // draft 4.1.2.3: InitRateSample.rtt
 #[test]
-fn an_ack_without_an_rtt_leaves_the_minimum() {
+fn ack_without_rtt_keeps_minimum() {
     let (mut flow, mut bbr) = at(State::Cruise);
     flow.pass(Duration::from_secs(4));
     let before = bbr.min_rtt;
@@ -64,7 +64,7 @@ fn an_ack_without_an_rtt_leaves_the_minimum() {
 // draft 5.2.1: OnInit.{undo_inflight_shortterm, undo_inflight_longterm, min_rtt}
 // draft 5.5.1: InitRoundCounting, InitRoundCounting.{next_round_delivered, round_count}
 #[test]
-fn a_new_flow_has_the_values_of_the_initialization() {
+fn new_flow_has_initial_values() {
     let mut flow = Flow::new();
     flow.connection.delivered = 1;
     let bbr = Bbr3::new(&Params::default(), &CONFIG, &flow.connection);
@@ -98,7 +98,7 @@ fn a_new_flow_has_the_values_of_the_initialization() {
 // draft 5.5.10.3: BoundBWForModel
 // draft 5.6.2: SetPacingRate
 #[test]
-fn one_ack_takes_the_model_the_state_and_the_limits_to_a_higher_rate() {
+fn faster_ack_updates_model_and_limits() {
     let (mut flow, mut bbr) = at(State::Cruise);
     bbr.max_bw = MaxBw::default();
     bbr.max_bw.update(BW / 2, false);
@@ -119,7 +119,7 @@ fn one_ack_takes_the_model_the_state_and_the_limits_to_a_higher_rate() {
 // draft 5.3.1.1: EnterStartup, CheckStartupDone
 // draft 5.3.2: EnterDrain
 #[test]
-fn drain_begins_when_the_pipe_was_full_and_notes_the_round() {
+fn full_pipe_starts_drain_recording_round() {
     let (mut flow, mut bbr) = at(State::Startup);
     bbr.rounds.rtt_cnt = 7;
     bbr.check_startup_done(&sampled(BW));
@@ -138,7 +138,7 @@ fn drain_begins_when_the_pipe_was_full_and_notes_the_round() {
 // draft 5.3.2: CheckDrainDone
 // draft 5.3.3.9: EnterProbeBW
 #[test]
-fn drain_becomes_down_at_the_product_of_bandwidth_and_rtt() {
+fn drain_becomes_down_at_bdp() {
     let (flow, mut bbr) = at(State::Drain);
     bbr.check_drain_done(segments(100) + 1, &moment(&flow, 0));
     assert_eq!(bbr.state, State::Drain);
@@ -151,7 +151,7 @@ fn drain_becomes_down_at_the_product_of_bandwidth_and_rtt() {
 // draft 5.5.10.3: ResetCongestionSignals
 // draft 5.5.1: StartRound, StartRound.next_round_delivered
 #[test]
-fn down_begins_a_cycle_a_round_and_the_clocks_of_the_next_probe() {
+fn down_starts_cycle_round_and_clocks() {
     let (mut flow, mut bbr) = at(State::Up);
     bbr.probe.probe_up_acked_per_inc = 5;
     bbr.congestion.note_loss(flow.connection.delivered);
@@ -175,7 +175,7 @@ fn down_begins_a_cycle_a_round_and_the_clocks_of_the_next_probe() {
 // draft 5.3.3.9: StartProbeBW_REFILL
 // draft 5.5.10.3: ResetShortTermModel
 #[test]
-fn refill_forgets_the_last_probe_and_the_short_term_bounds() {
+fn refill_resets_probe_and_short_term() {
     let (flow, mut bbr) = at(State::Cruise);
     (bbr.congestion.bw_shortterm, bbr.congestion.inflight_shortterm) = (1, 2);
     (bbr.probe.bw_probe_up_rounds, bbr.probe.bw_probe_up_acked) = (3, 4);
@@ -194,7 +194,7 @@ fn refill_forgets_the_last_probe_and_the_short_term_bounds() {
 // draft 5.3.3.9: StartProbeBW_UP, UpdateProbeBWCyclePhase, RaiseInflightLongtermSlope
 // draft 5.3.1.2: ResetFullBW
 #[test]
-fn up_begins_a_search_from_the_rate_of_its_first_ack_and_the_slope_of_one_segment() {
+fn up_starts_search_and_slope() {
     let (mut flow, mut bbr) = at(State::Refill);
     (bbr.full_pipe.full_bw_count, bbr.full_pipe.full_bw_now) = (2, true);
     bbr.probe.is_bw_probe_sample = false;
@@ -211,7 +211,7 @@ fn up_begins_a_search_from_the_rate_of_its_first_ack_and_the_slope_of_one_segmen
 
 // draft 5.3.3.9: UpdateProbeBWCyclePhase, IsTimeToGoDown, IsTimeToGoDown.full_bw
 #[test]
-fn a_probe_that_found_the_pipe_full_ends_and_was_not_too_high() {
+fn full_pipe_ends_probe_without_overshoot() {
     let (mut flow, mut bbr) = at(State::Up);
     bbr.probe.prev_probe_too_high = true;
     bbr.full_pipe.full_bw_now = true;
@@ -230,7 +230,7 @@ fn a_probe_that_found_the_pipe_full_ends_and_was_not_too_high() {
 // draft 5.3.3.9: AdaptLongTermModel, AdaptLongTermModel.ack_phase.2
 // draft 5.5.6: AdvanceMaxBwFilter, AdvanceMaxBwFilter.cycle_count
 #[test]
-fn the_feedback_of_a_probe_ends_a_round_after_it_and_then_the_filter_advances() {
+fn probe_feedback_ends_then_filter_advances() {
     let (mut flow, mut bbr) = at(State::Down);
     bbr.probe.ack_phase = AckPhase::Stopping;
     bbr.probe.is_bw_probe_sample = true;
@@ -265,7 +265,7 @@ fn the_feedback_of_a_probe_ends_a_round_after_it_and_then_the_filter_advances() 
 
 // draft 5.3.3.9: AdaptLongTermModel
 #[test]
-fn the_bound_rises_to_a_flight_that_lost_little_and_never_falls_to_one() {
+fn bound_rises_with_flight_never_falls() {
     let (mut flow, mut bbr) = at(State::Cruise);
     let mut flight = |segments_in_flight, bound| {
         bbr.probe.inflight_longterm = bound;
@@ -280,7 +280,7 @@ fn the_bound_rises_to_a_flight_that_lost_little_and_never_falls_to_one() {
 
 // draft 5.3.3.8.3: IsTimeToProbeBW, TargetInflight
 #[test]
-fn the_target_is_the_product_unless_congestion_cut_the_window() {
+fn target_is_bdp_or_reduced_cwnd() {
     let (flow, mut bbr) = at(State::Cruise);
     assert_eq!(bbr.target_inflight(), segments(100));
     bbr.cwnd = segments(60);
@@ -294,7 +294,7 @@ fn the_target_is_the_product_unless_congestion_cut_the_window() {
 
 // draft 5.3.3.9: IsInAProbeBWState, IsInAProbeBWState.state, IsProbingBW
 #[test]
-fn four_states_probe_for_bandwidth_now_and_then_and_three_do_now() {
+fn probe_bw_and_probing_states_differ() {
     use State::*;
     let all = [Startup, Drain, Down, Cruise, Refill, Up, ProbeRtt];
     let of = |is: fn(State) -> bool| all.map(is);
@@ -304,13 +304,13 @@ fn four_states_probe_for_bandwidth_now_and_then_and_three_do_now() {
 
 // draft 5.3.4.2#9dedfd: five seconds
 #[test]
-fn the_interval_of_probe_rtt_is_the_standard_one() {
+fn probe_rtt_interval_is_standard() {
     assert_eq!(Params::default().probe_rtt_interval_s, 5);
 }
 
 // draft 5.3.4.3: CheckProbeRTT, EnterProbeRTT, EnterProbeRTT.{state, pacing_gain, cwnd_gain}
 #[test]
-fn probe_rtt_saves_the_window_begins_a_round_and_ends_the_feedback_of_a_probe() {
+fn probe_rtt_saves_cwnd_starts_round() {
     let (mut flow, mut bbr) = at(State::Up);
     bbr.probe.ack_phase = AckPhase::Feedback;
     bbr.min_rtt.probe_rtt_done_stamp = 9;
@@ -339,7 +339,7 @@ fn probe_rtt_saves_the_window_begins_a_round_and_ends_the_feedback_of_a_probe() 
 // draft 5.3.4.4: ExitProbeRTT
 // draft 4.1.2.4: MarkConnectionAppLimited
 #[test]
-fn the_dwell_begins_with_a_small_flight_and_lasts_a_time_and_a_round() {
+fn dwell_needs_small_flight_and_round() {
     let (mut flow, mut bbr) = at(State::ProbeRtt);
     bbr.handle_probe_rtt(segments(50) + 1, &moment(&flow, 0));
     assert_eq!(bbr.min_rtt.probe_rtt_done_stamp, 0, "too much is in flight");
@@ -377,7 +377,7 @@ fn the_dwell_begins_with_a_small_flight_and_lasts_a_time_and_a_round() {
 // draft 5.2.2: OnTransmit
 // draft 5.4.1: HandleRestartFromIdle, HandleRestartFromIdle.extra_acked_interval_start
 #[test]
-fn a_restart_from_idle_is_noted_and_begins_the_interval_of_aggregation() {
+fn idle_restart_resets_aggregation_interval() {
     let (mut flow, mut bbr) = at(State::Drain);
     flow.pass(Duration::from_secs(1));
     flow.connection.in_flight = 0;
@@ -393,7 +393,7 @@ fn a_restart_from_idle_is_noted_and_begins_the_interval_of_aggregation() {
 
 // draft 5.5.1: UpdateRound, UpdateRound.{round_count, round_start.2}
 #[test]
-fn a_round_begins_with_a_segment_that_was_sent_in_the_last() {
+fn segment_of_last_round_starts_next() {
     let (flow, mut bbr) = at(State::Cruise);
     let delivered = flow.connection.delivered;
     bbr.rounds.begin(delivered);
@@ -413,7 +413,7 @@ fn a_round_begins_with_a_segment_that_was_sent_in_the_last() {
 // draft 5.5.8.2: UpdateOffloadBudget, UpdateOffloadBudget.offload_budget
 // draft 5.6.4.2: QuantizationBudget, QuantizationBudget.{inflight_cap, inflight_cap.2, inflight_cap.3}
 #[test]
-fn the_window_holds_three_quanta_of_tcp_or_one_of_quic_four_segments_and_two_more_in_a_probe() {
+fn cwnd_floor_covers_quanta_and_probe() {
     let (_, mut bbr) = at(State::Cruise);
     bbr.send_quantum = segments(40);
     assert_eq!(bbr.quantise(0), segments(120));
@@ -427,7 +427,7 @@ fn the_window_holds_three_quanta_of_tcp_or_one_of_quic_four_segments_and_two_mor
 
 // draft 5.5.10.2: IsInflightTooHigh
 #[test]
-fn more_than_two_percent_of_the_flight_is_too_much() {
+fn loss_over_two_percent_is_excessive() {
     let too_high = |lost| {
         let sample = Sample { lost, tx_in_flight: 10_000, ..Sample::default() };
         is_inflight_too_high(&Params::default(), &sample)
@@ -437,7 +437,7 @@ fn more_than_two_percent_of_the_flight_is_too_much() {
 
 // draft 5.5.10.2: HandleInflightTooHigh, HandleInflightTooHigh.undo_state
 #[test]
-fn a_flight_that_was_too_high_becomes_the_bound_and_ends_a_probe() {
+fn excessive_flight_sets_bound_ends_probe() {
     let (flow, mut bbr) = at(State::Up);
     bbr.probe.is_bw_probe_sample = true;
     let sample = Sample { tx_in_flight: segments(150), ..Sample::default() };
@@ -459,7 +459,7 @@ fn a_flight_that_was_too_high_becomes_the_bound_and_ends_a_probe() {
 
 // draft 5.5.10.2: NoteLoss, HandleLostPacket, HandleLostPacket.{tx_in_flight, lost, is_app_limited, tx_in_flight.2}
 #[test]
-fn a_lost_run_is_judged_by_its_own_flight_and_by_what_was_lost_since_it_left() {
+fn lost_run_uses_its_send_state() {
     let ends = |tx_lost: u64, is_bw_probe_sample: bool, app_limited: bool| {
         let (mut flow, mut bbr) = at(State::Up);
         bbr.probe.is_bw_probe_sample = is_bw_probe_sample;
@@ -480,7 +480,7 @@ fn a_lost_run_is_judged_by_its_own_flight_and_by_what_was_lost_since_it_left() {
 
 // draft 5.5.10.2: NoteLoss
 #[test]
-fn the_first_loss_of_a_round_decides_when_it_ends() {
+fn first_loss_sets_end_of_round() {
     let (mut flow, mut bbr) = at(State::Cruise);
     bbr.on_lost(&lost(&mut flow, 1, 100));
     let first = flow.connection.delivered;
@@ -492,7 +492,7 @@ fn the_first_loss_of_a_round_decides_when_it_ends() {
 
 // draft 5.5.10.3: UpdateCongestionSignals, AdaptLowerBoundsFromCongestion
 #[test]
-fn the_bounds_adapt_once_a_round_of_losses_and_never_while_probing() {
+fn bounds_adapt_once_except_while_probing() {
     for (state, adapts) in [(State::Cruise, true), (State::ProbeRtt, true), (State::Up, false)] {
         let (flow, mut bbr) = at(state);
         bbr.congestion.is_loss_in_round = true;
@@ -509,7 +509,7 @@ fn the_bounds_adapt_once_a_round_of_losses_and_never_while_probing() {
 // draft 5.5.11.1: SaveStateUponLoss, SaveStateUponLoss.{undo_bw_shortterm, undo_inflight_shortterm}
 // draft 5.5.11.1: SaveStateUponLoss.{undo_inflight_longterm, undo_state}
 #[test]
-fn the_first_loss_of_an_episode_saves_what_losses_may_change() {
+fn first_loss_saves_undo_state() {
     let (mut flow, mut bbr) = at(State::Cruise);
     (bbr.congestion.bw_shortterm, bbr.congestion.inflight_shortterm) = (1, 2);
     bbr.probe.inflight_longterm = 3;
@@ -524,7 +524,7 @@ fn the_first_loss_of_an_episode_saves_what_losses_may_change() {
 
 // draft 5.5.11.2: HandleSpuriousLossDetection, HandleSpuriousLossDetection.undo_state
 #[test]
-fn a_spurious_episode_gives_the_higher_bounds_back_and_begins_a_search() {
+fn undo_restores_bounds_and_restarts_search() {
     let (mut flow, mut bbr) = at(State::Cruise);
     (bbr.congestion.bw_shortterm, bbr.congestion.inflight_shortterm) = (BW, segments(80));
     bbr.probe.inflight_longterm = segments(90);
@@ -563,7 +563,7 @@ fn a_spurious_episode_gives_the_higher_bounds_back_and_begins_a_search() {
 
 // draft 5.6.2: InitPacingRate, InitPacingRate.nominal_bandwidth
 #[test]
-fn the_first_rate_is_that_of_the_initial_window() {
+fn first_rate_uses_initial_window() {
     let mut flow = Flow::new();
     let pacing_rate = |flow: &Flow| Bbr3::new(&Params::default(), &CONFIG, &flow.connection).pacing_rate;
     assert_eq!(pacing_rate(&flow), segments(10) * 10 * 277 / 100, "over the RTT of 100 ms");
@@ -573,7 +573,7 @@ fn the_first_rate_is_that_of_the_initial_window() {
 
 // draft 5.6.2: SetPacingRateWithGain, SetPacingRateWithGain.rate
 #[test]
-fn the_rate_falls_only_after_the_pipe_was_full() {
+fn rate_falls_only_after_full_pipe() {
     let (flow, mut bbr) = at(State::Startup);
     let mut rate_from = |pacing_rate, full_bw_reached| {
         bbr.pacing_rate = pacing_rate;
@@ -589,7 +589,7 @@ fn the_rate_falls_only_after_the_pipe_was_full() {
 // draft 5.6.3: SetSendQuantum, SetSendQuantum.{send_quantum.2, send_quantum.3}
 // draft 5.6.3#51c879: two segments at low rates
 #[test]
-fn a_quantum_lasts_a_millisecond_within_its_bounds() {
+fn quantum_lasts_millisecond_within_bounds() {
     let (_, mut bbr) = at(State::Cruise);
     for (pacing_rate, send_quantum) in [(5_000_000, 5_000), (100_000_000, 65_536), (1_000, 2 * MSS)] {
         bbr.pacing_rate = pacing_rate;
@@ -600,7 +600,7 @@ fn a_quantum_lasts_a_millisecond_within_its_bounds() {
 
 // draft 5.6.4.2: BDPMultiple, BDPMultiple.bdp, Inflight, Inflight.inflight_cap
 #[test]
-fn the_product_is_bandwidth_times_minimum_rtt_times_gain() {
+fn bdp_is_bandwidth_times_rtt_gain() {
     let (_, mut bbr) = at(State::Cruise);
     assert_eq!(bbr.bdp(BW, Ratio::from_hundredths(225)), segments(225));
     assert_eq!(bbr.bdp(BW / 2, Ratio::ONE), segments(50), "of the bandwidth that is given");
@@ -614,7 +614,7 @@ fn the_product_is_bandwidth_times_minimum_rtt_times_gain() {
 // draft 2.2#2406cd #1514ae: a window of so many payloads
 // draft 2#808e42: in bytes
 #[test]
-fn the_window_grows_by_what_was_acknowledged_to_twice_the_product_and_what_acks_deliver_at_once() {
+fn cwnd_grows_to_bdp_plus_aggregation() {
     let (flow, mut bbr) = at(State::Cruise);
     let delivered = flow.connection.delivered;
     bbr.cwnd = segments(190);
@@ -654,7 +654,7 @@ fn the_window_grows_by_what_was_acknowledged_to_twice_the_product_and_what_acks_
 
 // draft 5.6.4.4: OnEnterRTO, OnEnterRTO.cwnd, OnEnterFastRecovery
 #[test]
-fn a_timeout_and_a_recovery_save_the_state_and_the_timeout_leaves_a_segment() {
+fn timeout_and_recovery_save_state() {
     let (mut flow, mut bbr) = at(State::Cruise);
     bbr.probe.inflight_longterm = segments(90);
     flow.connection.in_flight = 5;
@@ -670,7 +670,7 @@ fn a_timeout_and_a_recovery_save_the_state_and_the_timeout_leaves_a_segment() {
 
 // draft 5.6.4.4: SaveCwnd, SaveCwnd.prior_cwnd.2, RestoreCwnd
 #[test]
-fn the_saved_window_is_the_last_or_in_recovery_and_probe_rtt_the_largest() {
+fn saved_cwnd_is_last_or_largest() {
     let saved = |cwnd: u64, ca_state: CaState, state: State| {
         let (_, mut bbr) = at(state);
         bbr.undo.prior_cwnd = segments(100);
@@ -696,7 +696,7 @@ fn the_saved_window_is_the_last_or_in_recovery_and_probe_rtt_the_largest() {
 
 // draft 5.6.4.5: ProbeRTTCwnd, ProbeRTTCwnd.{probe_rtt_cwnd.2}, BoundCwndForProbeRTT
 #[test]
-fn the_window_of_probe_rtt_is_half_the_product_and_four_segments_at_least() {
+fn probe_rtt_cwnd_is_half_bdp() {
     let (flow, mut bbr) = at(State::ProbeRtt);
     let probe_rtt_cwnd = bbr.probe_rtt_cwnd();
     assert_eq!(probe_rtt_cwnd, segments(50));
@@ -708,7 +708,7 @@ fn the_window_of_probe_rtt_is_half_the_product_and_four_segments_at_least() {
 
 // draft 5.6.4.7: BoundCwndForModel, BoundCwndForModel.{cap, cap.2, cap.3, cap.4, cap.5}
 #[test]
-fn each_state_has_its_cap_and_the_short_term_bound_is_one_in_all() {
+fn each_state_has_own_cap() {
     use State::*;
     let caps = |inflight_shortterm| {
         [Startup, Drain, Down, Cruise, Refill, Up, ProbeRtt].map(|state| {
@@ -731,7 +731,7 @@ fn each_state_has_its_cap_and_the_short_term_bound_is_one_in_all() {
 
 // draft 5.3.1.3: ranges of one round, in a recovery that the ACK's packet was sent in
 #[test]
-fn ranges_of_two_rounds_do_not_add_up_and_an_ack_of_before_the_recovery_ends_nothing() {
+fn loss_ranges_count_per_recovery_round() {
     let state = |first: u32, second: u32, before_recovery: bool| {
         let (mut flow, mut bbr) = at(State::Startup);
         for _ in 0..first {
@@ -755,7 +755,7 @@ fn ranges_of_two_rounds_do_not_add_up_and_an_ack_of_before_the_recovery_ends_not
 }
 
 #[test]
-fn a_mark_of_one_round_does_not_count_in_the_next() {
+fn mark_counts_only_in_its_round() {
     let (mut flow, mut bbr) = at(State::Startup);
     flow.change(&mut bbr, CaState::Cwr, true);
     bbr.on_ce(&CeMarks { echoed: true, delivered: flow.connection.delivered, ..CeMarks::default() });
@@ -769,7 +769,7 @@ fn a_mark_of_one_round_does_not_count_in_the_next() {
 
 // draft 5.3.4.3: CheckProbeRTT
 #[test]
-fn probe_rtt_begins_a_round_in_the_middle_of_another() {
+fn probe_rtt_restarts_round_midway() {
     let (mut flow, mut bbr) = at(State::Cruise);
     flow.pass(Duration::from_micros(5_000_001));
     bbr.probe.cycle_stamp = flow.connection.now.as_micros();
@@ -782,7 +782,7 @@ fn probe_rtt_begins_a_round_in_the_middle_of_another() {
 }
 
 #[test]
-fn a_probe_that_a_loss_ends_waits_by_the_last_random_number() {
+fn loss_ended_probe_uses_last_random() {
     type Event = fn(&mut Flow, &mut Bbr3);
     let events: [Event; 3] = [
         |flow, bbr| bbr.on_ack(&ack(flow)),
@@ -807,7 +807,7 @@ fn a_probe_that_a_loss_ends_waits_by_the_last_random_number() {
 }
 
 #[test]
-fn a_restart_from_idle_takes_the_mark_of_probe_rtt_back() {
+fn idle_restart_clears_probe_rtt_mark() {
     let (flow, mut bbr) = at(State::Cruise);
     bbr.mark_app_limited = true;
     let start =
@@ -818,7 +818,7 @@ fn a_restart_from_idle_takes_the_mark_of_probe_rtt_back() {
 
 // draft 3.7#36bcec: what marks prove is not undone
 #[test]
-fn neither_a_mark_nor_a_proven_recovery_is_undone() {
+fn marks_and_proven_recovery_forbid_undo() {
     for by_mark in [true, false] {
         let (mut flow, mut bbr) = at(State::Cruise);
         bbr.on_lost(&lost(&mut flow, 1, 100));
@@ -841,7 +841,7 @@ fn neither_a_mark_nor_a_proven_recovery_is_undone() {
 
 // draft 5.6.4.4: OnEnterRTO
 #[test]
-fn a_timeout_in_recovery_saves_a_window_that_grew_since() {
+fn timeout_in_recovery_saves_grown_cwnd() {
     let (mut flow, mut bbr) = at(State::Cruise);
     bbr.on_lost(&lost(&mut flow, 1, 100));
     flow.change(&mut bbr, CaState::Recovery, true);
@@ -852,7 +852,7 @@ fn a_timeout_in_recovery_saves_a_window_that_grew_since() {
 
 // draft 5.5.11.1: SaveStateUponLoss
 #[test]
-fn the_loss_after_an_undo_begins_an_episode() {
+fn loss_after_undo_starts_episode() {
     let (mut flow, mut bbr) = at(State::Cruise);
     bbr.on_lost(&lost(&mut flow, 1, 100));
     bbr.on_undo(&undo(&flow));
@@ -864,7 +864,7 @@ fn the_loss_after_an_undo_begins_an_episode() {
 // draft 5.2.3: UpdateModelAndState
 // draft 5.5.10.3: AdvanceLatestDeliverySignals
 #[test]
-fn the_ack_that_ends_a_loss_round_begins_the_next_with_its_own_signals() {
+fn loss_round_end_resets_latest_signals() {
     let (mut flow, mut bbr) = at(State::Cruise);
     (bbr.congestion.bw_latest, bbr.congestion.inflight_latest) = (9 * BW, segments(900));
     bbr.on_ack(&ack(&mut flow));

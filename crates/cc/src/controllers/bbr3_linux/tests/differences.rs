@@ -167,7 +167,7 @@ impl Driven {
 const NONE: Duration = Duration::ZERO;
 
 #[test]
-fn drain_paces_at_a_half_for_three_rounds_or_at_88_of_256_for_as_long_as_it_takes() {
+fn drain_gain_and_duration_differ() {
     let drained = both(|flow| {
         flow.until(Phase::Drain, NONE);
         let rate = flow.rate();
@@ -178,7 +178,7 @@ fn drain_paces_at_a_half_for_three_rounds_or_at_88_of_256_for_as_long_as_it_take
 }
 
 #[test]
-fn down_paces_at_90_per_cent_or_at_232_of_256() {
+fn down_pacing_gain_differs() {
     let rates = both(|flow| {
         flow.probe_bw(Phase::ProbeBwDown);
         flow.rate()
@@ -187,7 +187,7 @@ fn down_paces_at_90_per_cent_or_at_232_of_256() {
 }
 
 #[test]
-fn growth_counts_at_the_start_of_a_round_or_in_every_sample() {
+fn growth_counts_per_round_or_sample() {
     let phases = both(|flow| {
         (0..3).for_each(|_| flow.ack(|_| {}));
         // 130 segments, of one sent before the round began.
@@ -202,7 +202,7 @@ fn growth_counts_at_the_start_of_a_round_or_in_every_sample() {
 }
 
 #[test]
-fn startup_outgrows_its_target_until_ten_segments_are_delivered_or_the_window_is_twenty() {
+fn startup_target_overshoot_limits_differ() {
     let windows = both(|flow| {
         (flow.segments, flow.each) = (1, 4);
         flow.fill(6);
@@ -212,7 +212,7 @@ fn startup_outgrows_its_target_until_ten_segments_are_delivered_or_the_window_is
 }
 
 #[test]
-fn the_loss_in_an_ack_s_sample_only_keeps_the_bound_or_ends_the_probe() {
+fn sampled_loss_ends_only_linux_probe() {
     let phases = both(|flow| {
         flow.probe_bw(Phase::ProbeBwUp);
         flow.ack(|ack| ack.sample.lost_since_sent = 10);
@@ -222,7 +222,7 @@ fn the_loss_in_an_ack_s_sample_only_keeps_the_bound_or_ends_the_probe() {
 }
 
 #[test]
-fn startup_counts_ranges_or_acks_that_show_losses() {
+fn startup_counts_loss_ranges_or_acks() {
     // Six holes in one ACK, then six ACKs with a loss each that widen one hole.
     for (holes, expected) in [(true, [Phase::Drain, Phase::Startup]), (false, [Phase::Startup, Phase::Drain])]
     {
@@ -250,7 +250,7 @@ fn startup_counts_ranges_or_acks_that_show_losses() {
 }
 
 #[test]
-fn a_startup_that_loss_ended_is_bound_by_the_product_or_with_room_for_bursts() {
+fn loss_ended_startup_bounds_differ() {
     // 10 segments in 1 ms, of which bursts are larger than the product.
     let bounds = both_with(&[("on 1 ms", 1)], |flow| {
         flow.segments = 10;
@@ -275,7 +275,7 @@ fn a_startup_that_loss_ended_is_bound_by_the_product_or_with_room_for_bursts() {
 }
 
 #[test]
-fn losses_before_the_last_run_move_the_bound_below_it_or_not() {
+fn earlier_losses_lower_bound_or_not() {
     let bounds = both(|flow| {
         flow.probe_bw(Phase::ProbeBwUp);
         flow.lose(10, 23, true);
@@ -286,7 +286,7 @@ fn losses_before_the_last_run_move_the_bound_below_it_or_not() {
 }
 
 #[test]
-fn a_loss_that_a_tail_probe_repaired_is_none_or_one_segment() {
+fn tail_repair_counts_only_in_linux() {
     let phases = both(|flow| {
         flow.segments = 40;
         flow.probe_bw(Phase::ProbeBwUp);
@@ -298,7 +298,7 @@ fn a_loss_that_a_tail_probe_repaired_is_none_or_one_segment() {
 }
 
 #[test]
-fn a_mark_ends_a_probe_or_many_do() {
+fn one_or_many_marks_end_probe() {
     let phases = |marked_of_100: u32| {
         both_with(&[("ecn", 1), ("ecn_max_rtt_us", 0)], |flow| {
             flow.probe_bw(Phase::ProbeBwUp);
@@ -312,7 +312,7 @@ fn a_mark_ends_a_probe_or_many_do() {
 }
 
 #[test]
-fn marks_outside_a_probe_cut_as_a_loss_does_or_by_their_share() {
+fn marks_cut_like_loss_or_proportionally() {
     let windows = |kernel: &[(&str, i32)]| {
         both_with(kernel, |flow| {
             flow.probe_bw(Phase::ProbeBwCruise);
@@ -332,7 +332,7 @@ fn marks_outside_a_probe_cut_as_a_loss_does_or_by_their_share() {
 }
 
 #[test]
-fn a_timeout_in_cruise_leaves_no_bound_or_that_of_the_window_before() {
+fn timeout_in_cruise_bounds_only_linux() {
     let windows = both(|flow| {
         flow.probe_bw(Phase::ProbeBwCruise);
         let before = flow.cwnd();
@@ -349,7 +349,7 @@ fn a_timeout_in_cruise_leaves_no_bound_or_that_of_the_window_before() {
 }
 
 #[test]
-fn an_undo_takes_up_the_probe_again_or_only_gives_back_the_bounds() {
+fn undo_resumes_probe_or_restores_bounds() {
     let after = both(|flow| {
         flow.probe_bw(Phase::ProbeBwUp);
         let before = flow.cwnd();
@@ -365,7 +365,7 @@ fn an_undo_takes_up_the_probe_again_or_only_gives_back_the_bounds() {
 }
 
 #[test]
-fn cruise_leaves_the_short_term_bound_or_lowers_it_to_the_long_term_one() {
+fn cruise_keeps_or_lowers_short_bound() {
     let bounds = both(|flow| {
         flow.probe_bw(Phase::ProbeBwUp);
         // The long-term bound becomes 92 segments, the short-term one 100.
@@ -388,7 +388,7 @@ fn cruise_leaves_the_short_term_bound_or_lowers_it_to_the_long_term_one() {
 }
 
 #[test]
-fn a_probe_keeps_the_clock_of_its_cycle_or_starts_it_anew() {
+fn probe_keeps_or_restarts_cycle_clock() {
     let clocks = both(|flow| {
         flow.probe_bw(Phase::ProbeBwRefill);
         flow.flow.pass(Duration::from_millis(7));
@@ -402,7 +402,7 @@ fn a_probe_keeps_the_clock_of_its_cycle_or_starts_it_anew() {
 }
 
 #[test]
-fn the_flight_is_what_is_left_or_what_the_ack_found_and_will_not_have_left() {
+fn flight_is_current_or_at_departure() {
     let phases = both(|flow| {
         flow.probe_bw(Phase::ProbeBwDown);
         flow.in_flight = 90;
@@ -421,7 +421,7 @@ fn the_flight_is_what_is_left_or_what_the_ack_found_and_will_not_have_left() {
 }
 
 #[test]
-fn aggregation_is_remembered_for_ten_rounds_or_up_to_ten_and_counts_for_100_ms() {
+fn aggregation_window_and_cap_differ() {
     let windows = both(|flow| {
         flow.probe_bw(Phase::ProbeBwCruise);
         // 190 segments at once.
@@ -435,7 +435,7 @@ fn aggregation_is_remembered_for_ten_rounds_or_up_to_ten_and_counts_for_100_ms()
 }
 
 #[test]
-fn an_old_minimum_gives_way_to_any_rtt_or_to_none_that_the_receiver_may_have_delayed() {
+fn expired_minimum_replacement_rules_differ() {
     let minima = both(|flow| {
         flow.ack(|_| {});
         flow.flow.pass(Duration::from_millis(10_001));
@@ -457,7 +457,7 @@ fn an_old_minimum_gives_way_to_any_rtt_or_to_none_that_the_receiver_may_have_del
 }
 
 #[test]
-fn bursts_are_a_millisecond_s_data_or_more_where_the_rtt_is_short() {
+fn burst_sizes_differ_at_short_rtt() {
     // Where the path holds 10 segments, the window is three bursts: of 10, or of 32.
     let windows = both_with(&[("on 1 ms", 1)], |flow| {
         flow.segments = 10;
@@ -468,7 +468,7 @@ fn bursts_are_a_millisecond_s_data_or_more_where_the_rtt_is_short() {
 }
 
 #[test]
-fn probe_rtt_halves_the_window_by_its_gain_or_by_a_cap() {
+fn probe_rtt_uses_gain_or_cap() {
     let windows = both(|flow| {
         flow.probe_bw(Phase::ProbeBwCruise);
         flow.flow.pass(Duration::from_millis(5_001));
@@ -479,7 +479,7 @@ fn probe_rtt_halves_the_window_by_its_gain_or_by_a_cap() {
 }
 
 #[test]
-fn a_sample_is_exact_or_rounded_up() {
+fn sample_is_exact_or_rounded_up() {
     let bandwidths = both(|flow| {
         flow.segments = 1;
         flow.ack(|ack| ack.sample.interval = Some(Duration::from_micros(100_003)));
@@ -489,7 +489,7 @@ fn a_sample_is_exact_or_rounded_up() {
 }
 
 #[test]
-fn either_probes_after_62_or_63_rounds_at_most() {
+fn both_probe_within_63_rounds() {
     let rounds = |random: u32| {
         both(|flow| {
             flow.random = random;

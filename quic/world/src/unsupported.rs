@@ -1,4 +1,4 @@
-//! What a run does not honour, in sentences for its record.
+//! What a run does not support, in sentences for its record.
 //!
 //! What an adapter of ours does not get from its stack is said by the adapter, and only repeated here.
 
@@ -18,33 +18,33 @@ const MODEL: &str =
 const BY_WINDOW: [&str; 2] = ["cubic", "newreno"];
 
 /// Each sentence once: what concerns the flows, in their order, and then the settings that are ignored.
-pub(crate) fn not_honoured(spec: &Spec, outside: &[OutsideStack]) -> Vec<String> {
-    let mut said: Vec<&str> = Vec::new();
+pub(crate) fn unsupported(spec: &Spec, outside: &[OutsideStack]) -> Vec<String> {
+    let mut message: Vec<&str> = Vec::new();
     for flow in &spec.flows {
         match flow.controller.stack() {
             // Nothing shows whether a controller that a program brings has a rate.
             Some(("quinn", name)) if BY_WINDOW.contains(&name) => {}
-            Some(("quinn", _)) => said.push(fullpipe_quinn::PACER_TAKES_NO_RATE),
+            Some(("quinn", _)) => message.push(fullpipe_quinn::PACER_TAKES_NO_RATE),
             Some((stack, _)) if stack != "noq" => {}
             inside_noq => {
                 if inside_noq.is_none() {
-                    said.extend(fullpipe_noq::not_honoured());
+                    message.extend(fullpipe_noq::unsupported());
                 }
                 if flow.workload != Workload::Bulk {
-                    said.push(HOLE);
+                    message.push(HOLE);
                 }
             }
         }
     }
     if spec.hosts.pacing {
-        said.push(PACING);
+        message.push(PACING);
     }
     if !spec.hosts.model.is_ideal() {
-        said.push(MODEL);
+        message.push(MODEL);
     }
     let not_told = outside.iter().filter_map(not_told);
     let mut once: Vec<String> = Vec::new();
-    for sentence in said.into_iter().map(str::to_owned).chain(not_told) {
+    for sentence in message.into_iter().map(str::to_owned).chain(not_told) {
         if !once.contains(&sentence) {
             once.push(sentence);
         }

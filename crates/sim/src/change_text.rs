@@ -1,6 +1,6 @@
 //! Changes of a path in words with units, and errors as sentences: one place for everything that talks to people.
 
-pub use fullpipe_scenario::said::{ChangeError, Mistake, SaidChange};
+pub use fullpipe_scenario::change_text::{ChangeError, Mistake, TextChange};
 
 use crate::error::SimError;
 use crate::simulation::Simulation;
@@ -10,9 +10,9 @@ impl Simulation {
     ///
     /// # Errors
     /// When an amount cannot be read, there is no such element, or it cannot change so.
-    pub fn change_said(&mut self, said: &SaidChange) -> Result<(), ChangeError> {
+    pub fn change_text(&mut self, message: &TextChange) -> Result<(), ChangeError> {
         let refused = |error: SimError| ChangeError::Refused(error.mistake());
-        let changes = said.read(self.spec(), self.now())?;
+        let changes = message.read(self.spec(), self.now())?;
         if !changes.is_empty() {
             self.check_changing().map_err(refused)?;
         }
@@ -65,10 +65,10 @@ mod tests {
         simulation
     }
 
-    fn change(words: &[(&str, &str)]) -> SaidChange {
+    fn change(words: &[(&str, &str)]) -> TextChange {
         let word =
             |key: &str| words.iter().find(|(name, _)| *name == key).map(|(_, text)| (*text).to_owned());
-        SaidChange {
+        TextChange {
             element: word("element"),
             rate: word("rate"),
             delay: word("delay"),
@@ -79,17 +79,17 @@ mod tests {
     }
 
     #[test]
-    fn a_bdp_is_that_of_the_path_that_the_change_makes() {
+    fn bdp_uses_changed_path() {
         let bytes = |words: &[(&str, &str)]| {
             let mut simulation = simulation();
-            simulation.change_said(&change(words)).unwrap();
+            simulation.change_text(&change(words)).unwrap();
             simulation.advance(Time::from_micros(3_900_000)).unwrap();
             simulation.queues()[0].sample
         };
         // 5 Mbit/s in 20 ms are 12.5 KB, a quarter of what it was.
-        let said = bytes(&[("rate", "5 Mbit/s"), ("rtt", "20 ms"), ("buffer", "1 bdp")]);
-        assert_eq!(said, bytes(&[("rate", "5 Mbit/s"), ("rtt", "20 ms"), ("buffer", "12500")]));
-        assert_ne!(said, bytes(&[("rate", "5 Mbit/s"), ("rtt", "20 ms"), ("buffer", "50 KB")]));
+        let message = bytes(&[("rate", "5 Mbit/s"), ("rtt", "20 ms"), ("buffer", "1 bdp")]);
+        assert_eq!(message, bytes(&[("rate", "5 Mbit/s"), ("rtt", "20 ms"), ("buffer", "12500")]));
+        assert_ne!(message, bytes(&[("rate", "5 Mbit/s"), ("rtt", "20 ms"), ("buffer", "50 KB")]));
     }
 
     #[test]
@@ -97,7 +97,7 @@ mod tests {
         let mut simulation = simulation();
         let before = simulation.spec().clone();
         let error =
-            simulation.change_said(&change(&[("rate", "1 Mbit/s"), ("delay", "1 ms"), ("element", "wifi")]));
+            simulation.change_text(&change(&[("rate", "1 Mbit/s"), ("delay", "1 ms"), ("element", "wifi")]));
         let Err(ChangeError::Refused(mistake)) = error else { panic!("{error:?}") };
         assert_eq!(mistake.field, "element");
         assert!(mistake.sentence.starts_with("element: wifi is not on the path; expected one of bottleneck"));
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn an_error_names_what_was_said() {
-        let sentence = |words: &[(&str, &str)]| match simulation().change_said(&change(words)).unwrap_err() {
+        let sentence = |words: &[(&str, &str)]| match simulation().change_text(&change(words)).unwrap_err() {
             ChangeError::Unreadable(error) => error.to_string(),
             ChangeError::Refused(mistake) => mistake.sentence,
         };

@@ -8,13 +8,13 @@ use fullpipe_units::{Bytes, Duration, Rate, Time};
 use serde::Deserialize;
 
 use crate::error::ScenarioError;
-use crate::quantity::{Quantity, Said, Size};
+use crate::quantity::{Quantity, QuantityText, Size};
 use crate::spec::{NoSpot, Place, Spec, Spot};
 
 /// A change of the path as somebody writes it, each amount as in a scenario. What is not given stays as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct SaidChange {
+pub struct TextChange {
     /// The name of a queue, or a position such as `forward[2]`; without it, the path's own.
     pub element: Option<String>,
     /// The rate.
@@ -53,13 +53,13 @@ pub enum ChangeError {
     Refused(Mistake),
 }
 
-impl SaidChange {
+impl TextChange {
     /// Reads it for the path of `spec` at `now`. Every change in the list is possible; they are made in this order.
     ///
     /// # Errors
     /// When an amount cannot be read, there is no such element, or it cannot change so.
     pub fn read(&self, spec: &Spec, now: Time) -> Result<Vec<(Spot, Change)>, ChangeError> {
-        let SaidChange { element, rate, delay, rtt, loss, buffer } = self;
+        let TextChange { element, rate, delay, rtt, loss, buffer } = self;
         if let (Some(_), Some(text)) = (element, rtt) {
             let (expected, fix) = ("a delay, because an element has no round trip", "give delay");
             return Err(ChangeError::Refused(Mistake::new("rtt", &format!("{text:?}"), expected, fix)));
@@ -81,7 +81,7 @@ impl SaidChange {
         if let Some(text) = buffer {
             // Bandwidth-delay products are those of the path as this change makes it.
             let packet = Bytes::new(u64::from(spec.mtu_bytes));
-            let size = Said::<Size>::new(text.as_str());
+            let size = QuantityText::<Size>::new(text.as_str());
             let bytes = size.read_buffer("buffer", packet, spec.bdp(now, new_rate, new_rtt));
             wanted.push(("buffer", text, Change::Buffer(bytes.map_err(ChangeError::Unreadable)?)));
         }
@@ -90,8 +90,8 @@ impl SaidChange {
         let mut changes = Vec::new();
         for (field, text, change) in wanted {
             let spot = spec.spot(place, change).map_err(refused)?;
-            let unfit = |error| ChangeError::Refused(Mistake::of_element(field, text, &error));
-            spec.check_change(spot, now, change).map_err(unfit)?;
+            let unusable = |error| ChangeError::Refused(Mistake::of_element(field, text, &error));
+            spec.check_change(spot, now, change).map_err(unusable)?;
             changes.push((spot, change));
         }
         // First, so that a delay that is given as well has the last word.
@@ -104,7 +104,7 @@ impl SaidChange {
 
 /// Reads an amount; an error names the field.
 fn read<T: Quantity>(field: &str, text: &str) -> Result<T, ChangeError> {
-    Said::<T>::new(text).read(field).map_err(ChangeError::Unreadable)
+    QuantityText::<T>::new(text).read(field).map_err(ChangeError::Unreadable)
 }
 
 impl<'a> Place<'a> {
@@ -166,9 +166,9 @@ mod tests {
     "#;
 
     fn changes(text: &str) -> Result<Vec<(Spot, Change)>, ChangeError> {
-        let said: SaidChange = toml::from_str(text).unwrap();
+        let written: TextChange = toml::from_str(text).unwrap();
         let spec = resolve(DOCUMENT, Format::Toml, None).unwrap();
-        said.read(&spec, Time::from_micros(1_000_000))
+        written.read(&spec, Time::from_micros(1_000_000))
     }
 
     fn sentence(text: &str) -> String {
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_is_a_list_of_changes_of_elements() {
+    fn change_parses_to_element_changes() {
         let spot = |forward, index| Spot { forward, index };
         let delay = |millis| Change::Delay(Duration::from_millis(millis));
         // The path is a link, a loss and a delay, and a delay back.
@@ -202,10 +202,10 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_loss_finds_that_of_bursts_in_front_of_the_link() {
-        let said: SaidChange = toml::from_str("loss = '50 %'").unwrap();
+    fn loss_change_targets_burst_loss_element() {
+        let written: TextChange = toml::from_str("loss = '50 %'").unwrap();
         let spot = |document: &str| {
-            said.read(&resolve(document, Format::Toml, None).unwrap(), Time::ZERO).unwrap()[0].0
+            written.read(&resolve(document, Format::Toml, None).unwrap(), Time::ZERO).unwrap()[0].0
         };
         let bursts = DOCUMENT.replace("loss = ", "unit = \"burst\", loss = ");
         assert_eq!(spot(&bursts), Spot { forward: true, index: 0 });
@@ -216,14 +216,14 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_of_a_slow_path_is_ten_packets() {
+    fn slow_path_buffer_becomes_ten_packets() {
         let buffer = |text: &str| changes(text).unwrap().last().unwrap().1;
         assert_eq!(buffer("rate = '100 kbit/s'\nbuffer = '1 bdp'"), Change::Buffer(Bytes::new(15_000)));
         assert!(sentence("rate = '100 kbit/s'\nbuffer = '0.5 bdp'").contains("is below one packet"));
     }
 
     #[test]
-    fn an_error_names_what_was_said_and_how_to_fix_it() {
+    fn error_quotes_input_and_suggests_fix() {
         assert_eq!(
             sentence("rate = '1 Mbit/s'\nelement = 'wifi'"),
             "element: wifi is not on the path; expected one of bottleneck, forward[0..3] or reverse[0..1]; choose one of these"
@@ -246,11 +246,11 @@ mod tests {
         );
         assert!(sentence("rate = 'fast'").starts_with("rate: \"fast\" "));
         assert!(sentence("buffer = '1 B'").starts_with("buffer: \"1 B\" is below one packet"));
-        assert!(toml::from_str::<SaidChange>("speed = '1 Mbit/s'").is_err());
+        assert!(toml::from_str::<TextChange>("speed = '1 Mbit/s'").is_err());
     }
 
     #[test]
-    fn a_path_without_delay_or_loss_says_what_to_add() {
+    fn missing_delay_or_loss_suggests_addition() {
         let document =
             DOCUMENT.replace("rtt = \"40 ms\", loss = \"0 %\"", "rtt = \"0 s\", buffer = \"30 KB\"");
         let spec = resolve(&document, Format::Toml, None).unwrap();
@@ -266,8 +266,8 @@ mod tests {
             ),
         ] {
             let amount = if field == "loss" { "1 %" } else { "1 ms" };
-            let said: SaidChange = toml::from_str(&format!("{field} = '{amount}'")).unwrap();
-            let error = said.read(&spec, Time::ZERO).unwrap_err();
+            let written: TextChange = toml::from_str(&format!("{field} = '{amount}'")).unwrap();
+            let error = written.read(&spec, Time::ZERO).unwrap_err();
             let ChangeError::Refused(mistake) = error else { panic!("{error:?}") };
             assert_eq!(mistake.sentence, format!("{field}: {expected}"));
         }

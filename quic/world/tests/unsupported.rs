@@ -16,7 +16,7 @@ fn sentences(flows: &str, hosts: &str) -> Vec<String> {
     let summary: Value = serde_json::from_str(&record.summary_json()).unwrap();
     let provenance = &summary["provenance"];
     assert_eq!(provenance["sysctls"], serde_json::json!([["quic.batch", "10"]]), "{flows}");
-    let listed = provenance.get("not_honoured").map(|listed| listed.as_array().unwrap().as_slice());
+    let listed = provenance.get("unsupported").map(|listed| listed.as_array().unwrap().as_slice());
     listed.unwrap_or_default().iter().map(|one| one.as_str().unwrap().to_owned()).collect()
 }
 
@@ -25,7 +25,7 @@ fn flow(controller: &str) -> String {
 }
 
 #[test]
-fn of_quinns_own_controllers_only_bbr_has_a_rate_that_nothing_follows() {
+fn only_quinn_bbr_pacing_is_unsupported() {
     assert_eq!(sentences(&flow("quinn:bbr"), ""), [QUINNS_PACER]);
     for controller in ["quinn:cubic", "quinn:newreno"] {
         assert_eq!(sentences(&flow(controller), ""), [""; 0], "{controller}");
@@ -33,15 +33,15 @@ fn of_quinns_own_controllers_only_bbr_has_a_rate_that_nothing_follows() {
 }
 
 #[test]
-fn one_of_ours_says_what_its_adapter_does_not_get() {
-    assert_eq!(sentences(&flow("bbr3"), ""), fullpipe_noq::not_honoured());
+fn builtin_controllers_report_adapter_limits() {
+    assert_eq!(sentences(&flow("bbr3"), ""), fullpipe_noq::unsupported());
     for controller in ["noq:bbr3", "noq:cubic", "noq:newreno"] {
         assert_eq!(sentences(&flow(controller), ""), [""; 0], "{controller}");
     }
 }
 
 #[test]
-fn settings_that_are_ignored_are_named_if_they_are_not_the_default() {
+fn ignored_non_default_settings_are_named() {
     assert_eq!(sentences(&flow("noq:cubic"), "pacing = true"), [PACING]);
     assert_eq!(sentences(&flow("noq:cubic"), r#"pacing = false, model = "ideal""#), [""; 0]);
     let both = sentences(&flow("quinn:cubic"), r#"pacing = true, model = "linux""#);
@@ -50,18 +50,18 @@ fn settings_that_are_ignored_are_named_if_they_are_not_the_default() {
 }
 
 #[test]
-fn only_transfers_over_noq_wait_for_a_hole() {
+fn only_noq_transfers_warn_of_hole() {
     let finite =
         |controller: &str| sentences(&format!("{{ controller = \"{controller}\", size = \"10 kB\" }}"), "");
     let noq = finite("noq:cubic");
     assert!(noq.len() == 1 && noq[0].starts_with("noq can lose bytes of a stream"), "{noq:?}");
-    assert_eq!(finite("bbr3"), [fullpipe_noq::not_honoured(), &[noq[0].as_str()]].concat());
+    assert_eq!(finite("bbr3"), [fullpipe_noq::unsupported(), &[noq[0].as_str()]].concat());
     assert_eq!(finite("quinn:cubic"), [""; 0]);
 }
 
 #[test]
-fn a_run_of_several_flows_says_each_sentence_once() {
+fn several_flows_repeat_no_warning() {
     let flows = ["bbr3", "quinn:bbr", "cubic", "quinn:bbr"].map(flow).join(", ");
-    let expected = [fullpipe_noq::not_honoured(), &[QUINNS_PACER, PACING]].concat();
+    let expected = [fullpipe_noq::unsupported(), &[QUINNS_PACER, PACING]].concat();
     assert_eq!(sentences(&flows, "pacing = true"), expected);
 }

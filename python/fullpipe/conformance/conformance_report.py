@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False)
-class Conformity(CaseResults):
+class ConformanceReport(CaseResults):
     """How a controller fares in the cases."""
 
     def write(self, folder: str | Path) -> Path:
-        """Writes index.html, a page for each case, and conformity.json into a folder.
+        """Writes index.html, a page for each case, and conformance.json into a folder.
 
         Raises:
             OutputError: Something cannot be written. What was written stays.
@@ -76,7 +76,7 @@ class Conformity(CaseResults):
         from rich.table import Table
         from rich.text import Text
 
-        from fullpipe.report.unsupported import Unhonoured
+        from fullpipe.report.unsupported import Unsupported
 
         table = Table(box=None, pad_edge=False, header_style="bold")
         for heading in ("Case", "Verdict", "Measured", "Criterion"):
@@ -86,8 +86,8 @@ class Conformity(CaseResults):
             table.add_row(Text(name), Text(verdict, style=styles[verdict]), Text(measured), Text(wanted))
         yield table
         yield Text(self.summary)
-        if self.not_honoured:
-            ignored = Unhonoured([self.controller], self.world, self.not_honoured)
+        if self.unsupported:
+            ignored = Unsupported([self.controller], self.world, self.unsupported)
             yield Text(ignored.note("the pages list them"), style="dim")
 
     def __repr__(self) -> str:
