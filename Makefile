@@ -12,6 +12,8 @@
 #                  a browser (CHROMIUM=/usr/bin/chromium)
 #   make quic      builds the world `quic`, real QUIC endpoints in virtual time, for `--world quic`
 #   make test-quic checks it: formats, lints and tests of quic/, and what Python's tests need the stacks for
+#   make stack-smoltcp, stack-quiche, stack-ngtcp2, stack-aioquic  builds an adapter, which brings another stack into the world
+#                  `quic`; .venv/bin/stack-smoltcp is then one for --stack
 #   make mistakes  makes known mistakes one at a time, and shows that the tests catch each
 #   make differential  gives the same random events to Linux's C code and to our controllers, and compares after each;
 #                  needs Linux's source (apt install linux-source gcc); EVENTS=1000000 for a short run
@@ -71,7 +73,8 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .PHONY: help demo docs equal-builds test test-all lint lint-rust lint-python lint-citations test-rust test-no-std test-bpf test-python bpf-objects \
 	lab lab-engine lab-site \
-	lab-installed test-lab bench-lab quic test-quic mistakes differential package wheel test-wheel test-sdist check-elsewhere lock instructions bench clean
+	lab-installed test-lab bench-lab quic test-quic stack-smoltcp stack-quiche stack-ngtcp2 stack-aioquic \
+	mistakes differential package wheel test-wheel test-sdist check-elsewhere lock instructions bench clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -195,7 +198,28 @@ test-quic: $(DEV) $(QUIC)
 	cd quic && CARGO_TARGET_DIR="$(abspath $(CARGO_TARGET))/quic" cargo test --workspace --exclude fullpipe-quic --locked
 	cargo run --locked --manifest-path quic/s2n/tests/connection/Cargo.toml --target-dir "$(abspath $(CARGO_TARGET))/quic"
 	CARGO_TARGET_DIR="$(abspath $(CARGO_TARGET))" FULLPIPE_REQUIRE_QUIC=1 $(BIN)/python -m pytest \
-		tests/test_quic_stacks.py tests/test_quic_example.py tests/test_quic_programs.py
+		tests/test_quic_stacks.py tests/test_quic_example.py tests/test_quic_programs.py tests/test_stacks.py
+
+# Each adapter has its own versions, pinned in its folder; no other target needs one.
+STACKS := quic/adapters
+STACK_CARGO := CARGO_TARGET_DIR="$(abspath $(CARGO_TARGET))/stacks" cargo
+STACK_VENV := $(abspath $(CARGO_TARGET))/stacks/aioquic
+
+stack-smoltcp stack-quiche: stack-%: $(TOOLS)
+	$(STACK_CARGO) build --release --locked --manifest-path $(STACKS)/$*/Cargo.toml
+	install -m 755 "$(CARGO_TARGET)/stacks/release/stack-$*" $(BIN)/stack-$*
+
+stack-ngtcp2: $(TOOLS)
+	@pkg-config --exists libngtcp2 libngtcp2_crypto_gnutls gnutls || { \
+		echo "ngtcp2 is missing: apt install libngtcp2-dev libngtcp2-crypto-gnutls-dev libgnutls28-dev"; exit 1; }
+	$(CC) -O2 -Wall -Wextra -DKEYS='"$(abspath $(STACKS))/keys"' -o $(BIN)/stack-ngtcp2 $(STACKS)/ngtcp2/adapter.c $(STACKS)/c/serve.c \
+		$$(pkg-config --cflags --libs libngtcp2_crypto_gnutls libngtcp2 gnutls)
+
+stack-aioquic: $(TOOLS)
+	$(PYTHON) -m venv "$(STACK_VENV)"
+	"$(STACK_VENV)/bin/pip" install --disable-pip-version-check --quiet -r $(STACKS)/aioquic/requirements.txt
+	printf '#!/bin/sh\nexec "%s" "%s" "$$@"\n' "$(STACK_VENV)/bin/python" "$(abspath $(STACKS))/aioquic/adapter.py" > $(BIN)/stack-aioquic
+	chmod 755 $(BIN)/stack-aioquic
 
 # MISTAKES=--quick makes only the shorter list.
 mistakes: $(TOOLS)

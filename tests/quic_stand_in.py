@@ -1,8 +1,8 @@
 """Speaks the protocol of `fullpipe-quic` with the simulator behind it, so that tests need no QUIC stack.
 
 Run as a program: `quic_stand_in.py about`. `STAND_IN` in the environment names a way to misbehave;
-`STAND_IN_ABOUT`, `STAND_IN_HEADER`, `STAND_IN_STATE` and `STAND_IN_PROVENANCE` are more of what it says, as
-JSON, and `STAND_IN_INSIDE` what it takes controllers for.
+`STAND_IN_ABOUT`, `STAND_IN_HEADER`, `STAND_IN_STATE`, `STAND_IN_LOOKS` and `STAND_IN_PROVENANCE` are more of
+what it says, as JSON.
 """
 
 import json
@@ -25,7 +25,7 @@ PACING = "hosts.pacing is ignored."
 INSIDE = {"noq:bbr3": "bbr3", "noq:cubic": "cubic", "quinn:bbr": "bbr1"}
 INSIDE |= json.loads(os.environ.get("STAND_IN_INSIDE", "{}"))
 ABOUT = {
-    "protocol": 1,
+    "protocol": 2,
     "build": "stand-in 1",
     "stacks": [
         {
@@ -235,20 +235,38 @@ def play() -> None:
     alternative = Alternative("played", simulated(asked["spec"]))
     simulation = Simulation(alternative, asked["seed"])
     names = [name for name in dir(_native.FlowNow) if not name.startswith("_")]
-    while True:
+
+    def seen() -> dict[str, Any]:
         flow = {name: getattr(simulation.flows[0], name) for name in names}
         if json.loads(asked["spec"])["flows"][0]["controller"] in INSIDE:
             flow |= {"phase": None, "bandwidth_bps": None}
+        return flow
+
+    def looked(step_ns: int, steps: int, until_in: str | None = None, until_out: str | None = None) -> Any:
+        looks: list[dict[str, Any]] = []
+        for _ in range(steps):
+            simulation.advance(step_ns / 1e9)
+            queued = sum(queue.backlog_bytes for queue in simulation.queues)
+            looks.append(seen() | {"queued_bytes": queued})
+            phase = looks[-1]["phase"]
+            if until_in in (phase or "",) or until_out not in (None, phase) or not simulation.running:
+                break
+        columns = {name: [look[name] for look in looks] for name in (*names, "queued_bytes")}
+        return columns | {name: [[word, 1] for word in columns[name]] for name in ("phase", "state")}
+
+    more: dict[str, Any] = {}
+    while True:
         queues = [
             {name: getattr(queue, name) for name in ("name", "backlog_bytes", "dropped_packets")}
             for queue in simulation.queues
         ]
         state = {"running": simulation.running, "now_ns": round(simulation.now * 1e9), "queues": queues}
-        state |= {"flow": flow} | json.loads(os.environ.get("STAND_IN_STATE", "{}"))
+        state |= {"flow": seen()} | more | json.loads(os.environ.get("STAND_IN_STATE", "{}"))
         answer(reported(ok=True, **state))
+        more = {}
         step = request()
-        if "advance_ns" in step:
-            simulation.advance(until=step["advance_ns"] / 1e9)
+        if "look" in step:
+            more = {"looks": looked(**step["look"]) | json.loads(os.environ.get("STAND_IN_LOOKS", "{}"))}
         elif "change" in step:
             simulation.path.change(**step["change"])
         else:

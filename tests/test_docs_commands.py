@@ -32,7 +32,14 @@ OF_THE_READER = {
     "test.json",
 }
 # Controllers that a page shows how to add.
-OF_THE_READERS = {"mine.py:Aimd", "mine.py:MyController", "noq:mine", "noq:newreno"}
+OF_THE_READERS = {
+    "mine.py:Aimd",
+    "mine.py:MyController",
+    "mine:bbr2",
+    "mine:cubic",
+    "noq:mine",
+    "noq:newreno",
+}
 # Words in the place of which the reader writes his own.
 BLANK = re.compile(r"[A-Z]{3,}")
 ASSIGNMENT = re.compile(r"\w+=\S*")
@@ -106,7 +113,8 @@ def check(command: Command) -> None:
         found = found.commands[name]
     if words in (["--help"], ["--version"]) or (command.inline and not words):
         return
-    assert not hasattr(found, "commands"), "a command is missing"
+    alone = getattr(found, "invoke_without_command", False)
+    assert alone or not hasattr(found, "commands"), "a command is missing"
     last = next((one for one in found.params if words and words[-1] in one.opts), None)
     if command.inline and last is not None and not getattr(last, "is_flag", False):
         words.pop()

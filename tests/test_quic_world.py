@@ -33,7 +33,7 @@ from fullpipe.conformance.results import (
     NOT_APPLICABLE,
     Result,
 )
-from fullpipe.conformance.stage import Lab
+from fullpipe.conformance.stage import Lab, Wait
 from fullpipe.runs import doctor
 from fullpipe.runs.engines import Failed
 from fullpipe.runs.engines.local import Local
@@ -42,7 +42,7 @@ from fullpipe.runs.worlds import Stop, child, quic, quic_program, registry
 from fullpipe.runs.worlds.job import Job
 from fullpipe.runs.worlds.logs import Logs
 
-ABOUT = {"protocol": 1, "build": "x", "stacks": []}
+ABOUT = {"protocol": 2, "build": "x", "stacks": []}
 STAND_IN = Path(__file__).parent / "quic_stand_in.py"
 CANDIDATES = ("--candidates", "cubic", "--candidates", "noq:bbr3")
 PATH: dict[str, Any] = {"rate": "10 Mbit/s", "rtt": "20 ms", "duration": "1 s"}
@@ -107,8 +107,8 @@ def test_results_are_shown_without_program() -> None:
         ("#!/bin/sh\necho hello\n", "it does not answer as a fullpipe-quic does"),
         ("#!/bin/sh\necho oh no >&2\nexit 7\n", "it ended with code 7: oh no"),
         ("#!/bin/sh\necho '[]'\n", "it does not answer as a fullpipe-quic does"),
-        ('#!/bin/sh\necho \'{"protocol": 1, "build": "x", "stacks": [1]}\'\n', "it does not answer"),
-        ("#!/bin/sh\necho '{\"protocol\": 2}'\n", "it speaks protocol 2, this Fullpipe 1"),
+        ('#!/bin/sh\necho \'{"protocol": 2, "build": "x", "stacks": [1]}\'\n', "it does not answer"),
+        ("#!/bin/sh\necho '{\"protocol\": 1}'\n", "it speaks protocol 1, this Fullpipe 2"),
         ("no program", "Exec format error"),
         ("#!/bin/sh\nexec yes\n", "it does not answer as a fullpipe-quic does"),
         ("#!/bin/sh\nexec yes >&2\n", "it does not answer as a fullpipe-quic does"),
@@ -156,7 +156,7 @@ def test_program_search_order_is_fixed(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_replaced_program_is_queried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    reported = {"protocol": 1, "stacks": []}
+    reported = {"protocol": 2, "stacks": []}
     path = program(tmp_path, f"#!/bin/sh\necho '{json.dumps({**reported, 'build': 'one'})}'\n")
     monkeypatch.setenv(quic_program.VARIABLE, str(path))
     assert quic.WORLD.build() == "one"
@@ -438,7 +438,6 @@ def test_only_log_errors_name_files(
     how: str, kind: type[Exception], reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STAND_IN", how)
-    monkeypatch.setenv("STAND_IN_ABOUT", json.dumps({"qlog": True}))
     (alternative,) = api.load(DOCUMENT).alternatives
     with pytest.raises(kind, match=re.escape(reason)) as caught:
         quic.WORLD.run(Job(alternative, 1, Logs(qlog=tmp_path / "logs")), Stop())
@@ -446,7 +445,7 @@ def test_only_log_errors_name_files(
 
 
 def test_unresponsive_program_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    about = '{"protocol": 1, "build": "x", "stacks": []}'
+    about = '{"protocol": 2, "build": "x", "stacks": []}'
     path = program(tmp_path, f"#!/bin/sh\n[ $1 = about ] && echo '{about}' || exec sleep 600\n")
     monkeypatch.setenv(quic_program.VARIABLE, str(path))
     quic_program.about()
@@ -465,7 +464,7 @@ def test_unresponsive_program_is_an_error(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_overlong_answer_is_refused_immediately(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    about = '{"protocol": 1, "build": "x", "stacks": []}'
+    about = '{"protocol": 2, "build": "x", "stacks": []}'
     length = r"\0\0\0\001\0\0\0\0"
     says = f"#!/bin/sh\n[ $1 = about ] && echo '{about}' || {{ printf '{length}'; exec sleep 600; }}\n"
     monkeypatch.setenv(quic_program.VARIABLE, str(program(tmp_path, says)))
@@ -688,6 +687,52 @@ def test_invalid_state_ends_its_case(state: dict[str, Any], monkeypatch: pytest.
         fp.conform("noq:bbr3", ["policer"])
 
 
+@pytest.mark.parametrize(
+    "looks",
+    [
+        {"cwnd": [1] * 1001},
+        {"cwnd": ["large"]},
+        {"cwnd": []},
+        {"lost": [None]},
+        {"lost": [-1]},
+        {"inflight": [math.nan]},
+        {"rtt_ms": [math.inf]},
+        {"rtt_ms": [10**400]},
+        {"connected": []},
+        {"connected": [1]},
+        {"connected": [[]]},
+        {"connected": None},
+        {"phase": [["startup", 2]]},
+        {"phase": [["startup", 0]]},
+        {"phase": [["startup", True]]},
+        {"phase": [[1, 1]]},
+        {"phase": []},
+        {"state": "open"},
+    ],
+)
+@pytest.mark.usefixtures("there")
+def test_columns_of_looks_that_are_none_are_a_sentence(
+    looks: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bed = runners.OverQuic({**DOCUMENT, "flows": [{"controller": "noq:bbr3"}]}, 1)
+    assert len(bed.steps(0.01, 3)[0]) == 3
+    monkeypatch.setenv("STAND_IN_LOOKS", json.dumps(looks))
+    bed = runners.OverQuic({**DOCUMENT, "flows": [{"controller": "noq:bbr3"}]}, 1)
+    with pytest.raises(fp.WorldError, match="it sends something else than answers"):
+        bed.steps(0.01, 1)
+
+
+@pytest.mark.usefixtures("there")
+def test_steps_end_where_a_phase_does() -> None:
+    bed = runners.OverQuic({**DOCUMENT, "flows": [{"controller": "bbr3"}]}, 1)
+    one_by_one = runners.Simulated({**DOCUMENT, "flows": [{"controller": "bbr3"}]}, 1)
+    for wait in (Wait("startup", True), Wait("startup", False)):
+        seen, goes_on = bed.steps(0.002, 1000, wait)
+        assert (seen, goes_on) == one_by_one.steps(0.002, 1000, wait) and goes_on
+        assert [wait.is_met(one.phase) for one in seen] == [False] * (len(seen) - 1) + [True]
+    assert bed.steps(100.0, 3)[1] is False and len(bed.steps(100.0, 3)[0]) == 1
+
+
 def phases_case() -> str:
     """Some case that speaks of phases."""
     return next(case.name for case in cases.every() if case.phases)
@@ -807,21 +852,10 @@ def test_pages_name_versions_and_failure_scenarios(in_empty_folder: Path) -> Non
 
 
 @pytest.mark.usefixtures("there")
-def test_program_without_qlog_support_is_refused(in_empty_folder: Path) -> None:
-    # The stand-in does not say that it does, as one that was built before qlogs.
-    code, message = command(
-        "compare", "noq:bbr3", "--world", "quic", "--seeds", "1", *ON_PATH, "--qlog", "logs"
-    )
-    assert code != 0 and "it was built before this world wrote qlogs" in message, message
-    assert not list(in_empty_folder.rglob("*qlog"))
-
-
-@pytest.mark.usefixtures("there")
 @pytest.mark.parametrize(
     "full_at_s", ["soon", [1], True, math.nan, math.inf, -1, pytest.param(10**400, id="huge")]
 )
 def test_log_full_time_is_checked(full_at_s: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("STAND_IN_ABOUT", json.dumps({"qlog": True}))
     monkeypatch.setenv("STAND_IN_HEADER", json.dumps({"full_at_s": full_at_s}))
     with pytest.raises(fp.WorldError, match="it sends something else than answers"):
         fp.compare(["noq:bbr3"], world="quic", seeds=1, qlog=tmp_path / "logs", **PATH)

@@ -32,7 +32,7 @@ enum Is {
     /// One of ours, with its parameters.
     Ours(Params),
     /// One inside a QUIC stack: the stack, and its name there.
-    Stack { stack: &'static str, name: String },
+    Stack { stack: String, name: String },
     /// The user's own.
     Own,
     /// None that anybody knows: the flow is a program.
@@ -104,7 +104,7 @@ impl ControllerChoice {
     }
 
     /// The QUIC stack that it is inside, and its name there: `("noq", "bbr3")` of `noq:bbr3`. `None` for all others.
-    pub fn stack(&self) -> Option<(&'static str, &str)> {
+    pub fn stack(&self) -> Option<(&str, &str)> {
         match &self.is {
             Is::Stack { stack, name } => Some((stack, name)),
             Is::Ours(_) | Is::Own | Is::Program => None,

@@ -36,6 +36,7 @@ from fullpipe.cli.commands import (
     replay,
     run,
     shell,
+    stacks,
 )
 from fullpipe.cli.options import WORLDS, complain
 from fullpipe.report import provenance, streams
@@ -292,6 +293,7 @@ app.command(context_settings={"allow_interspersed_args": False})(shell.shell)
 app.add_typer(kernel.app, name="kernel")
 app.command()(conform.conform)
 app.add_typer(gate.app, name="gate")
+app.add_typer(stacks.app, name="stacks")
 app.command()(replay.replay)
 app.command()(deliveries.deliveries)
 app.command()(flows.flows)

@@ -56,6 +56,25 @@ def complete_queues(incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]
 
 
+def use_stacks(given: list[str] | None) -> None:
+    """Lets this process start the adapters that are named."""
+    if given:
+        from fullpipe.runs.worlds import stacks
+
+        stacks.give([stacks.of_text(one) for one in given])
+
+
+Stacks = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--stack",
+        metavar="NAME=COMMAND",
+        help="A stack behind an adapter, with NAME:CONTROLLER for --world quic; may be repeated.",
+        show_default=False,
+    ),
+]
+
+
 def path_options(
     *,
     ways: Sequence[str] = ("",),

@@ -1,8 +1,9 @@
 """Where cases are played: the worlds whose runs can be advanced step by step, and the bench of the laws."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,14 +11,16 @@ import fullpipe._native as _native
 from fullpipe._native import FlowNow
 from fullpipe.api import load
 from fullpipe.conformance.case import NotApplicableError
-from fullpipe.conformance.stage import Bed, Opener
+from fullpipe.conformance.stage import Bed, Opener, Seen, Wait
 from fullpipe.measures.run import Run, Runs
-from fullpipe.runs.worlds import answer, quic, quic_program
+from fullpipe.runs.worlds import answer, quic, quic_program, stacks
 from fullpipe.runs.worlds.job import Job
 from fullpipe.scenario.controllers import Chosen, is_of_stack
 from fullpipe.scenario.scenario import Alternative, Scenario
 from fullpipe.simulation import Simulation
 
+# What a look takes of a flow.
+_shown = attrgetter(*Seen._fields[:-1])
 _HEADERS_BYTES = 52  # IP, and TCP with time stamps.
 _MTU_BYTES = 1500
 # A step of a case takes a program milliseconds: one that needs so many seconds of real time hangs.
@@ -33,9 +36,18 @@ class Simulated:
         self._scenario = load(document)
         self._simulation = Simulation(self._scenario, seed=seed)
 
-    def advance(self, seconds: float) -> bool:
-        """Runs for a time; whether it goes on."""
-        return self._simulation.advance(seconds)
+    def steps(self, seconds: float, most: int, wait: Wait | None = None) -> tuple[Sequence[Seen], bool]:
+        """Runs step by step, and looks behind each."""
+        seen: list[Seen] = []
+        goes_on = True
+        while goes_on and len(seen) < most:
+            goes_on = self._simulation.advance(seconds)
+            flow = self.flow()
+            queued = sum(queue.backlog_bytes for queue in self._simulation.queues)
+            seen.append(Seen._make((*_shown(flow), queued)))
+            if wait is not None and wait.is_met(seen[-1].phase):
+                break
+        return seen, goes_on
 
     def flow(self) -> Any:
         """The flow as it is now."""
@@ -48,10 +60,6 @@ class Simulated:
     def dropped(self) -> int:
         """Packets that queues have dropped."""
         return sum(queue.dropped_packets for queue in self._simulation.queues)
-
-    def queued_bytes(self) -> int:
-        """What waits in queues now."""
-        return sum(queue.backlog_bytes for queue in self._simulation.queues)
 
     def record(self) -> Runs:
         """Ends it, and returns its record."""
@@ -84,15 +92,18 @@ class OverQuic:
         self._seed = seed
         if (reason := quic.WORLD.refuses(self._alternative)) is not None:
             raise NotApplicableError(reason)
-        self._until_ns = 0
         self._talk = quic_program.Talk("play", patience_s=_PATIENCE_S)
-        self._now = self._asked({"spec": self._alternative.spec_json, "seed": seed})
+        spec_json = self._alternative.spec_json
+        self._now = self._asked({"spec": spec_json, "seed": seed, **stacks.requested(spec_json)})
 
-    def advance(self, seconds: float) -> bool:
-        """Runs for a time; whether it goes on."""
-        self._until_ns += round(seconds * 1e9)
-        self._now = self._asked({"advance_ns": self._until_ns})  # The program takes a time, not a duration.
-        return bool(self._now["running"])
+    def steps(self, seconds: float, most: int, wait: Wait | None = None) -> tuple[Sequence[Seen], bool]:
+        """Runs step by step, and looks behind each: all in one answer of the program."""
+        request: dict[str, object] = {"step_ns": round(seconds * 1e9), "steps": most}
+        if wait is not None:
+            request["until_in" if wait.is_in else "until_out"] = wait.phase
+        self._talk.report({"look": request})
+        self._now, columns = self._talk.looks(most)
+        return list(map(Seen, *(columns[name] for name in Seen._fields))), bool(self._now["running"])
 
     def flow(self) -> Any:
         """The flow as it is now."""
@@ -105,10 +116,6 @@ class OverQuic:
     def dropped(self) -> int:
         """Packets that queues have dropped."""
         return sum(int(queue["dropped_packets"]) for queue in self._now["queues"])
-
-    def queued_bytes(self) -> int:
-        """What waits in queues now."""
-        return sum(int(queue["backlog_bytes"]) for queue in self._now["queues"])
 
     def record(self) -> Runs:
         """Ends it, and returns its record."""

@@ -19,6 +19,8 @@ UP, DOWN = "probe_bw_up", "probe_bw_down"
 CRUISE, REFILL, PROBE_RTT = "probe_bw_cruise", "probe_bw_refill", "probe_rtt"
 PROBE_BW = (UP, DOWN, CRUISE, REFILL)
 
+# Steps between two looks at whether anybody still waits, and between two answers of a program.
+_MOST_STEPS = 1000
 # The size of a packet on the wire: what paths, queues and losses count.
 PACKET_BYTES = 1500
 # Steps in a round trip of the empty path.
@@ -27,14 +29,47 @@ _STEPS = 20
 _LESS_MARGIN = 0.99
 
 
+class Seen(NamedTuple):
+    """What a bed shows of its flow at one moment: the attributes of `FlowNow`, and what waits in queues."""
+
+    connected: bool
+    delivered_segments: int
+    phase: str | None
+    state: str | None
+    cwnd: int | None
+    inflight: int
+    pacing_rate_bps: float | None
+    bandwidth_bps: float | None
+    rtt_ms: float | None
+    delivered_bytes: int
+    segments_sent: int
+    lost: int
+    timeouts: int
+    queued_bytes: int
+
+
+class Wait(NamedTuple):
+    """What ends a row of steps early: the flow is in a phase, or is not."""
+
+    phase: str
+    is_in: bool
+
+    def is_met(self, phase: str | None) -> bool:
+        """Whether a look in this phase, or in none, is what is waited for."""
+        return (phase == self.phase) is self.is_in
+
+
 class Bed(Protocol):
     """A run in some world that can be advanced, seen and changed."""
 
     # The part of a full-sized packet that is payload.
     payload_share: float
 
-    def advance(self, seconds: float) -> bool:
-        """Runs for a time; whether it goes on."""
+    def steps(self, seconds: float, most: int, wait: Wait | None = None) -> tuple[Sequence[Seen], bool]:
+        """Runs step by step, `most` times at most; what was seen behind each step, and whether it goes on.
+
+        It ends behind the first step that shows what is waited for, or behind which it does not go on.
+        """
         ...
 
     def flow(self) -> Any:
@@ -47,10 +82,6 @@ class Bed(Protocol):
 
     def dropped(self) -> int:
         """Packets that queues have dropped."""
-        ...
-
-    def queued_bytes(self) -> int:
-        """What waits in queues now."""
         ...
 
     def record(self) -> Runs:
@@ -154,19 +185,12 @@ class Stage:
 
     def advance(self, seconds: float) -> bool:
         """Runs for a time and looks; whether it goes on."""
-        if self._stopped():
-            raise Cancelled
-        goes_on = self.bed.advance(seconds)
-        self._time_s += seconds
-        self._look()
-        return goes_on
+        return self._steps(seconds, 1)
 
     def run(self, seconds: float) -> Sequence[Look]:
         """Runs for a time, step by step; returns the looks."""
         first = len(self.looks)
-        for _ in range(max(1, round(seconds / self.step_s))):
-            if not self.advance(self.step_s):
-                break
+        self._steps(self.step_s, max(1, round(seconds / self.step_s)))
         return self.looks[first:]
 
     def until(self, reached: Callable[[Look], bool], within_s: float, what: str) -> Look:
@@ -184,13 +208,25 @@ class Stage:
         """Runs until the flow enters a phase, which it is not in now."""
         if self.looks and self.now.phase == phase:
             self.until_out(phase, within_s)
-        found = self.until(lambda look: look.phase == phase, within_s, f"phase {phase}")
+        found = self._wait(Wait(phase, True), within_s, f"phase {phase}")
         self.mark(f"enters {phase}")
         return found
 
     def until_out(self, phase: str, within_s: float = 30.0) -> Look:
         """Runs until the flow leaves a phase, which it is in now; returns the first look of the next."""
-        return self.until(lambda look: look.phase != phase, within_s, f"the end of {phase}")
+        return self._wait(Wait(phase, False), within_s, f"the end of {phase}")
+
+    def _wait(self, wait: Wait, within_s: float, what: str) -> Look:
+        """As `until` with what the bed can decide by itself: many steps cost one answer."""
+        ends_s, at_s, steps = self._time_s + within_s, self._time_s, 0
+        while at_s < ends_s:
+            at_s += self.step_s
+            steps += 1
+        if steps:
+            self._steps(self.step_s, steps, wait)
+            if wait.is_met(self.now.phase):
+                return self.now
+        raise NotReachedError(f"{what}: not within {within_s:g} s")
 
     def change(self, **amounts: str) -> None:
         """Changes the path now."""
@@ -233,28 +269,40 @@ class Stage:
         looks = self.looks if looks is None else looks
         return [one.phase for at, one in enumerate(looks) if at == 0 or looks[at - 1].phase != one.phase]
 
-    def _look(self) -> None:
-        flow = self.bed.flow()
-        delivered = flow.delivered_segments
-        if flow.connected and delivered >= self._round_ends:
+    def _steps(self, seconds: float, steps: int, wait: Wait | None = None) -> bool:
+        """Runs and looks so many times, or until a look shows what is waited for; whether it goes on."""
+        while True:
+            if self._stopped():
+                raise Cancelled
+            seen, goes_on = self.bed.steps(seconds, min(steps, _MOST_STEPS), wait)
+            for one in seen:
+                self._time_s += seconds
+                self._look(one)
+            steps -= len(seen)
+            if not goes_on or steps <= 0 or (wait is not None and wait.is_met(self.now.phase)):
+                return goes_on
+
+    def _look(self, seen: Seen) -> None:
+        delivered = seen.delivered_segments
+        if seen.connected and delivered >= self._round_ends:
             self._round += 1
-            self._round_ends = delivered + max(flow.inflight, 1)
+            self._round_ends = delivered + max(seen.inflight, 1)
         self.looks.append(
             Look(
                 self._time_s,
                 self._round,
-                flow.phase,
-                flow.state,
-                flow.cwnd or 0,
-                flow.inflight,
-                float(flow.pacing_rate_bps or 0),
-                float(flow.bandwidth_bps or 0),
-                flow.rtt_ms or math.nan,
-                flow.delivered_bytes,
-                flow.segments_sent,
-                flow.lost,
-                flow.timeouts,
-                self.bed.queued_bytes(),
+                seen.phase,
+                seen.state,
+                seen.cwnd or 0,
+                seen.inflight,
+                float(seen.pacing_rate_bps or 0),
+                float(seen.bandwidth_bps or 0),
+                seen.rtt_ms or math.nan,
+                seen.delivered_bytes,
+                seen.segments_sent,
+                seen.lost,
+                seen.timeouts,
+                seen.queued_bytes,
             )
         )
 

@@ -343,6 +343,29 @@ def controllers(found: Sequence[dict[str, Any]]) -> Fitting:
     return table
 
 
+def stacks(found: Sequence[dict[str, Any]]) -> Fitting:
+    """One row for each stack, with what it tells and its adapter's policy below it."""
+    table = Fitting("Stack", "Controllers", "Description")
+    for one in found:
+        licence = f" ({one['licence']})" if one["licence"] else ""
+        controllers = ", ".join(f"{one['name']}:{name}" for name in one["controllers"])
+        table.add_row(Text(one["name"], style="bold"), controllers, one["source"] + licence)
+        tells = ", ".join(one["tells"]) or "nothing of its connections but what is delivered"
+        for text in (f"Tells: {tells}", one["policy"], one["command"]):
+            if text:
+                table.add_row("", "", Text(text, style="dim"))
+    return table
+
+
+def stack_checks(found: Sequence[Any]) -> Fitting:
+    """One row for each run of a check of an adapter."""
+    table = Fitting("Controller", "Run", "Packets", "Digest", "Equal")
+    for one in found:
+        equal = "yes" if one.same else one.differs if one.wanted else "no, as it may be"
+        table.add_row(one.controller, one.way, f"{one.packets:,}", one.digest, equal)
+    return table
+
+
 def queues(found: Sequence[dict[str, Any]]) -> Fitting:
     """One row for each queue discipline, with its source and its settings below it."""
     table = Fitting("Queue", "In Linux", "Description")

@@ -23,6 +23,7 @@ import inspect
 import itertools
 import json
 import os
+import re
 import stat
 import sys
 import threading
@@ -56,8 +57,8 @@ _METHODS = (
     "limits",
 )
 _IN_NO_FILE = "own"
-# QUIC stacks whose controllers a scenario can name (crates/scenario/src/stack.rs).
-_STACKS = ("noq", "quinn")
+# A stack and its controller (crates/scenario/src/stack.rs). A parameter of one of ours has a value.
+_OF_STACK = re.compile(r"[a-z0-9_-]+:[a-z0-9_-]+")
 _SUFFIX = ".py"
 _OURS = Path(__file__).parent.parent  # The package.
 _MOST_BYTES = 10_000_000  # Of a file; no program that somebody wrote is as long.
@@ -352,16 +353,15 @@ def texts_of_spec(spec_json: str) -> list[str]:
 def of_stacks(spec_json: str) -> list[str]:
     """The controllers in a spec that are inside a QUIC stack, e.g. `noq:bbr3`, each once."""
     # A spec may have tens of thousands of flows, and hardly one has such a controller.
-    if not any(f'"{stack}:' in spec_json for stack in _STACKS):
+    if _OF_STACK.search(spec_json) is None:
         return []
     texts = dict.fromkeys(flow["controller"] for flow in json.loads(spec_json)["flows"])
     return [text for text in texts if is_of_stack(text)]
 
 
 def is_of_stack(text: str) -> bool:
-    """Whether a controller is one inside a QUIC stack."""
-    stack, colon, _ = text.partition(":")
-    return bool(colon) and stack in _STACKS
+    """Whether a controller is one inside a stack."""
+    return _OF_STACK.fullmatch(text) is not None and not is_own(text)
 
 
 def is_own(text: str) -> bool:

@@ -7,6 +7,7 @@ use fullpipe_noq::Watch;
 use fullpipe_scenario::ControllerChoice;
 
 use crate::endpoint::{phase_in, values_in};
+use crate::stack::{Choice, OutsideStack};
 use crate::unfilled;
 
 /// A factory of controllers for noq.
@@ -26,9 +27,20 @@ pub struct Own {
 pub(crate) enum Factory {
     Noq(NoqFactory),
     Quinn(QuinnFactory),
+    Outside(Choice),
 }
 
 impl Own {
+    /// Those of a stack in a process of its own.
+    pub fn outside(stack: OutsideStack) -> Vec<Own> {
+        let stack = Arc::new(stack);
+        let one = |controller: &String| Own {
+            name: controller.clone(),
+            factory: Factory::Outside(Choice { stack: stack.clone(), controller: controller.clone() }),
+        };
+        stack.about.controllers.iter().map(one).collect()
+    }
+
     /// One for noq.
     pub fn noq(name: impl Into<String>, factory: NoqFactory) -> Own {
         Own { name: name.into(), factory: Factory::Noq(factory) }
@@ -45,10 +57,19 @@ impl Own {
     }
 
     /// The stack that it is for.
-    pub fn stack(&self) -> &'static str {
-        match self.factory {
+    pub fn stack(&self) -> &str {
+        match &self.factory {
             Factory::Noq(_) => "noq",
             Factory::Quinn(_) => "quinn",
+            Factory::Outside(choice) => &choice.stack.name,
+        }
+    }
+
+    /// The stack in a process of its own that it is in, if it is in one.
+    pub(crate) fn in_outside(&self) -> Option<&OutsideStack> {
+        match &self.factory {
+            Factory::Outside(choice) => Some(&choice.stack),
+            Factory::Noq(_) | Factory::Quinn(_) => None,
         }
     }
 }
@@ -67,6 +88,16 @@ pub(crate) struct Chosen {
     pub(crate) watch: Option<Watch>,
     /// The most bytes of its window, where the controller does not keep to it by itself.
     pub(crate) max_window: Option<u64>,
+}
+
+impl Chosen {
+    /// The stack in a process of its own, and its controller.
+    pub(crate) fn outside(&self) -> Option<&Choice> {
+        match &self.factory {
+            Factory::Outside(choice) => Some(choice),
+            Factory::Noq(_) | Factory::Quinn(_) => None,
+        }
+    }
 }
 
 /// The controller of a flow, whose window may have `max_window` bytes; `None` if this world has none of that name. `seed` is for

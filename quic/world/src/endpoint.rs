@@ -389,7 +389,10 @@ impl std::fmt::Write for Begin<'_> {
         }
         self.text.push_str(piece);
         if self.value.is_none() {
-            self.value = self.text[from..].find(self.field).map(|at| from + at + self.field.len());
+            // A few bytes at a time: to prepare a search of text takes longer than this one.
+            let field = self.field.as_bytes();
+            let mut places = self.text.as_bytes()[from..].windows(field.len().max(1));
+            self.value = places.position(|place| place == field).map(|at| from + at + field.len());
         }
         match self.value {
             // No name is as long as this.

@@ -1,120 +1,15 @@
-//! One flow: both ends of its connection and both applications.
-
-use std::sync::Arc;
+//! A flow, as the main loop sees it: both ends of a connection, and both applications.
+//!
+//! There are two kinds: a stack that is [linked in](crate::linked), and one in a [process of its own](crate::outside).
 
 use bytes::BytesMut;
-use fullpipe_cc::{CaState, Limits, Phase};
-use fullpipe_export as export;
-use fullpipe_noq::View;
-use fullpipe_path::{Admission, Chain, Ecn, Packet};
+use fullpipe_path::Ecn;
 use fullpipe_record::Sample;
-use fullpipe_scenario::spec::{EcnUse, FlowSpec, Randomness, Spec};
+use fullpipe_scenario::spec::{FlowSpec, Spec};
 use fullpipe_units::{Duration, Time};
 
-use crate::app::{Sink, Source};
-use crate::cc::{Chosen, Factory, phase_by_threshold};
-use crate::endpoint::{Counted, Endpoint, Event, Setup, State, Tally};
-use crate::noq;
-use crate::options::{HEADER_BYTES, Options};
-use crate::quinn;
-use crate::tap::Tap;
-
-/// The windows of flow control follow the scenario's largest TCP buffers, but not above this: beyond 20 Gbit/s at 100 ms, a larger
-/// one only takes memory.
-const MOST_WINDOW: u64 = 256 << 20;
-
-/// Payload that Linux offers for each 256 bytes of a receive buffer's memory: a segment of 1448 bytes takes 2304 (`scaling_ratio`),
-/// as in the simulator.
-const PAYLOAD_PER_256: u64 = 160;
-
-/// The window of flow control for a receive buffer of so many bytes.
-fn receive_window(buffer: fullpipe_units::Bytes) -> u64 {
-    let offered = u128::from(buffer.as_u64()) * u128::from(PAYLOAD_PER_256) / 256;
-    u64::try_from(offered).unwrap_or(u64::MAX).min(MOST_WINDOW)
-}
-
-/// Bytes of UDP payload in a full datagram.
-fn payload(spec: &Spec) -> u64 {
-    u64::from(spec.mtu_bytes - HEADER_BYTES)
-}
-
-/// The most bytes of a flow's window, if its scenario limits it.
-pub(crate) fn max_window(spec: &Spec, flow: &FlowSpec) -> Option<u64> {
-    flow.max_cwnd.map(|segments| u64::from(segments) * payload(spec))
-}
-
-/// How long a stack waits at least from one timer to the next. Where a byte takes less than half a nanosecond, above 16 Gbit/s,
-/// noq's pacer asks for no time at all (noq-proto 1.4.0, `Pacer::delay_at_rate`): a real clock moves on by itself, this one would not.
-const TICK: Duration = Duration::from_nanos(1);
-
-/// One direction of the path, and what is handed to it.
-pub(crate) struct Wire {
-    pub(crate) chain: Chain<BytesMut>,
-    /// Where datagrams are cut from: one allocation for dozens of them.
-    arena: BytesMut,
-    /// Whether the path takes bursts whole.
-    bursts: bool,
-    /// Whether it leads to the senders.
-    to_sender: bool,
-}
-
-/// Bytes of an [arena](Wire::arena).
-const ARENA: usize = 64 << 10;
-
-impl Wire {
-    pub(crate) fn new(chain: Chain<BytesMut>, bursts: bool, to_sender: bool) -> Wire {
-        Wire { chain, arena: BytesMut::new(), bursts, to_sender }
-    }
-
-    fn datagram(&mut self, bytes: &[u8]) -> BytesMut {
-        if self.arena.capacity() < bytes.len() {
-            self.arena.reserve(ARENA.max(bytes.len()));
-        }
-        self.arena.extend_from_slice(bytes);
-        self.arena.split()
-    }
-
-    /// Sends datagrams of `each` bytes, the last of which may be shorter. Returns how many.
-    fn send(&mut self, now: Time, flow: u32, ecn: Ecn, all: &[u8], each: usize, tap: Option<&Tap>) -> u64 {
-        let packet = |bytes: usize| Packet::new(bytes as u32 + HEADER_BYTES, flow).with_ecn(ecn);
-        if self.bursts && all.len() > each {
-            let parts: Vec<(Packet, BytesMut)> =
-                all.chunks(each).map(|one| (packet(one.len()), self.datagram(one))).collect();
-            let count = parts.len() as u64;
-            if let Some(tap) = tap {
-                // Which of a burst are dropped the path does not tell.
-                all.chunks(each).for_each(|one| tap.offered(self.to_sender, one.len() as u64, None));
-            }
-            self.chain.push_burst(now, parts);
-            return count;
-        }
-        let mut count = 0;
-        for one in all.chunks(each) {
-            let datagram = self.datagram(one);
-            match tap {
-                None => {
-                    self.chain.push(now, packet(one.len()), datagram);
-                }
-                Some(tap) => self.push_tapped(now, packet(one.len()), datagram, tap),
-            }
-            count += 1;
-        }
-        count
-    }
-
-    /// Offers a datagram to the path, and tells if it is dropped at once.
-    fn push_tapped(&mut self, now: Time, packet: Packet, datagram: BytesMut, tap: &Tap) {
-        let bytes = datagram.len() as u64;
-        let dropped = |chain: &Chain<BytesMut>, index| chain.queue(index).totals(now).dropped.packets;
-        let before: Vec<u64> = (0..self.chain.queues()).map(|index| dropped(&self.chain, index)).collect();
-        let Admission::Dropped(cause) = self.chain.push(now, packet, datagram) else {
-            return tap.offered(self.to_sender, bytes, None);
-        };
-        let by = (0..before.len()).find(|index| dropped(&self.chain, *index) > before[*index]);
-        let view = by.map(|index| self.chain.queue(index));
-        tap.offered(self.to_sender, bytes, Some((cause, view.as_ref().map(|queue| queue.name()))));
-    }
-}
+use crate::options::HEADER_BYTES;
+use crate::wire::Wire;
 
 /// Datagrams at the ends of a direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -137,38 +32,9 @@ pub(crate) struct Ended {
     pub(crate) written_at: Option<Time>,
 }
 
-/// A flow. What is `None` before it starts is made then.
-pub(crate) struct Flow {
-    index: u32,
-    pub(crate) label: String,
-    pub(crate) start: Time,
-    stop: Time,
-    /// Bytes of UDP payload in a full datagram: the unit of windows in records.
-    unit: u64,
-    batch: usize,
-    /// Whether packets keep the ECN codepoint that the stack gives them.
-    ecn: bool,
-    /// Everything that it will ever send; `None` if that has no end.
-    total: Option<u64>,
-    controller: Chosen,
-    setup: Setup,
-    sender: Option<Box<dyn Endpoint>>,
-    receiver: Option<Box<dyn Endpoint>>,
-    source: Source,
-    pub(crate) sink: Sink,
-    sender_due: Time,
-    receiver_due: Time,
-    own_due: Time,
-    connected: bool,
-    pub(crate) forward: Ends,
-    pub(crate) reverse: Ends,
-    pub(crate) ended: Option<Ended>,
-    sampled: Sampled,
-}
-
 /// The sample before.
 #[derive(Clone, Copy, Debug)]
-struct Sampled {
+pub(crate) struct Sampled {
     delivered: u64,
     at: Time,
     /// How long after the one before it was taken.
@@ -176,407 +42,118 @@ struct Sampled {
     delivery_bps: u64,
 }
 
-/// Bytes of a full datagram that are not a stream's. The packet's header and tag have 27: a byte of flags, 8 of a connection's id, 2
-/// of its number, 16 of the tag (RFC 9000 section 17.3.1, RFC 9001 section 5.3). The frame has 7: its type, the stream, an offset of 4,
-/// and a byte more where a length is needed (RFC 9000 section 19.8).
-const AROUND_STREAM: u64 = 27 + 7;
-
-impl Flow {
-    pub(crate) fn new(
-        index: usize,
-        spec: &Spec,
-        flow: &FlowSpec,
-        seed: u64,
-        options: Options,
-        controller: Chosen,
-    ) -> Flow {
-        let start = flow.start_time(index, seed);
-        let stop = flow.stop_ns.unwrap_or(Time::NEVER);
-        let unit = payload(spec);
-        let of_host = |host| fullpipe_path::mix(Randomness::Host(host).seed(seed).wrapping_add(index as u64));
-        let window = |bytes: fullpipe_units::Bytes| bytes.as_u64().min(MOST_WINDOW);
-        let setup = Setup {
-            seeds: [of_host(0), of_host(1)],
-            payload: unit as u16,
-            send_window: window(spec.hosts.tcp_wmem_bytes[2]),
-            receive_window: receive_window(spec.hosts.tcp_rmem_bytes[2]),
-            crypto: options.crypto,
-            max_window: controller.max_window,
-            tally: Tally::new(),
-            tap: None,
-        };
-        Flow {
-            index: index as u32,
-            label: flow.label.clone(),
-            start,
-            stop,
-            unit,
-            batch: usize::from(options.batch.min(spec.hosts.gso_max_segs).max(1)),
-            ecn: flow.ecn(&spec.hosts) != EcnUse::None,
-            total: flow.workload.total_bytes().map(fullpipe_units::Bytes::as_u64),
-            controller,
-            setup,
-            sender: None,
-            receiver: None,
-            source: Source::new(&flow.workload, start),
-            sink: Sink::new(&flow.workload, start),
-            sender_due: Time::NEVER,
-            receiver_due: Time::NEVER,
-            own_due: start.min(stop),
-            connected: false,
-            forward: Ends::default(),
-            reverse: Ends::default(),
-            ended: None,
-            sampled: Sampled { delivered: 0, at: start, after: Duration::ZERO, delivery_bps: 0 },
-        }
-    }
-
-    /// A log is told of it, if there is a tap. Before it starts.
-    pub(crate) fn tap(&mut self, tap: Option<Tap>) {
-        self.setup.tap = tap;
-    }
-
-    /// When it next has something to do by itself.
-    #[inline]
-    pub(crate) fn next(&self) -> Time {
-        self.own_due.min(self.sender_due).min(self.receiver_due)
-    }
-
-    /// A time from [`Flow::next`] has come.
-    pub(crate) fn on_timer(
-        &mut self,
-        now: Time,
-        forward: &mut Wire,
-        reverse: &mut Wire,
-        scratch: &mut Vec<u8>,
-    ) -> Result<(), String> {
-        if self.own_due <= now {
-            self.on_own_timer(now)?;
-            self.drive_sender(now, forward, scratch)?;
-            self.drive_receiver(now, reverse, scratch)?;
-        }
-        if self.sender_due <= now {
-            if let Some(sender) = &mut self.sender {
-                sender.on_timeout(now);
-            }
-            self.drive_sender(now, forward, scratch)?;
-            self.sender_due = self.sender_due.max(now + TICK);
-        }
-        if self.receiver_due <= now {
-            if let Some(receiver) = &mut self.receiver {
-                receiver.on_timeout(now);
-            }
-            self.drive_receiver(now, reverse, scratch)?;
-            self.receiver_due = self.receiver_due.max(now + TICK);
-        }
-        Ok(())
-    }
-
-    fn on_own_timer(&mut self, now: Time) -> Result<(), String> {
-        if self.stop <= now {
-            self.stop = Time::NEVER;
-            self.end(now, false);
-            self.sink.stop();
-            if let Some(sender) = &mut self.sender {
-                self.source.stop(&mut **sender);
-            }
-        } else if self.start <= now && self.sender.is_none() && self.ended.is_none() {
-            let (mut sender, receiver): (Box<dyn Endpoint>, Box<dyn Endpoint>) =
-                match &self.controller.factory {
-                    Factory::Noq(factory) => {
-                        let (sender, receiver) = noq::pair(&self.setup, factory.clone());
-                        (Box::new(sender), Box::new(receiver))
-                    }
-                    Factory::Quinn(factory) => {
-                        let (sender, receiver) = quinn::pair(&self.setup, factory.clone());
-                        (Box::new(sender), Box::new(receiver))
-                    }
-                };
-            sender.connect(now)?;
-            (self.sender, self.receiver) = (Some(sender), Some(receiver));
-        }
-        Ok(())
-    }
-
-    fn update_own_due(&mut self) {
-        let starts = self.sender.is_none() && self.ended.is_none();
-        let start = if starts { self.start } else { Time::NEVER };
-        self.own_due = start.min(self.stop).min(self.source.due()).min(self.sink.due());
-    }
-
-    /// A datagram has arrived at the receiver.
-    pub(crate) fn on_forward(
-        &mut self,
-        now: Time,
-        ecn: Ecn,
-        datagram: BytesMut,
-        reverse: &mut Wire,
-        scratch: &mut Vec<u8>,
-    ) {
-        self.forward.arrived += 1;
-        let Some(receiver) = &mut self.receiver else { return };
-        let tap = self.setup.tap.as_ref();
-        if let Some(tap) = tap {
-            tap.arrives(now, ecn);
-        }
-        scratch.clear();
-        if let Some(bytes) = receiver.receive(now, ecn, datagram, scratch) {
-            self.reverse.sent += reverse.send(now, self.index, Ecn::NotEct, &scratch[..bytes], bytes, tap);
-        }
-    }
-
-    /// A datagram has arrived at the sender.
-    pub(crate) fn on_reverse(
-        &mut self,
-        now: Time,
-        ecn: Ecn,
-        datagram: BytesMut,
-        forward: &mut Wire,
-        scratch: &mut Vec<u8>,
-    ) {
-        self.reverse.arrived += 1;
-        let Some(sender) = &mut self.sender else { return };
-        let tap = self.setup.tap.as_ref();
-        if let Some(tap) = tap {
-            tap.arrives(now, ecn);
-        }
-        scratch.clear();
-        if let Some(bytes) = sender.receive(now, ecn, datagram, scratch) {
-            self.forward.sent += forward.send(now, self.index, Ecn::NotEct, &scratch[..bytes], bytes, tap);
-        }
-    }
-
-    /// Lets the sender do what follows from what has happened to it.
-    pub(crate) fn drive_sender(
-        &mut self,
-        now: Time,
-        forward: &mut Wire,
-        scratch: &mut Vec<u8>,
-    ) -> Result<(), String> {
-        if let Some(sender) = &mut self.sender {
-            let sender = &mut **sender;
-            let tap = self.setup.tap.as_ref();
-            if let Some(tap) = tap {
-                tap.at(now);
-                tap.lost(sender.counted().lost_packets);
-            }
-            loop {
-                while let Some(event) = sender.poll() {
-                    if let Event::Lost(reason) = event {
-                        return Err(reason);
-                    }
-                    self.connected |= event == Event::Connected;
-                    self.source.on_event(&event, sender);
-                }
-                self.source.write(now, sender)?;
-                scratch.clear();
-                while let Some(sent) = sender.transmit(now, self.batch, scratch) {
-                    let ecn = if self.ecn { sent.ecn } else { Ecn::NotEct };
-                    self.forward.sent +=
-                        forward.send(now, self.index, ecn, &scratch[..sent.bytes], sent.each, tap);
-                    scratch.clear();
-                }
-                if !sender.exchange() {
-                    break;
-                }
-            }
-            self.sender_due = sender.timeout();
-            if self.setup.tap.is_some() {
-                self.report_state();
-            }
-        }
-        self.update_own_due();
-        Ok(())
-    }
-
-    /// Lets the receiver do what follows from what has happened to it.
-    pub(crate) fn drive_receiver(
-        &mut self,
-        now: Time,
-        reverse: &mut Wire,
-        scratch: &mut Vec<u8>,
-    ) -> Result<(), String> {
-        if let Some(receiver) = &mut self.receiver {
-            let receiver = &mut **receiver;
-            let tap = self.setup.tap.as_ref();
-            if let Some(tap) = tap {
-                tap.at(now);
-            }
-            loop {
-                while let Some(event) = receiver.poll() {
-                    if let Event::Lost(reason) = event {
-                        return Err(reason);
-                    }
-                    self.sink.on_event(now, &event, receiver);
-                }
-                self.sink.ask(now, receiver);
-                scratch.clear();
-                while let Some(sent) = receiver.transmit(now, self.batch, scratch) {
-                    let ecn = if self.ecn { sent.ecn } else { Ecn::NotEct };
-                    self.reverse.sent +=
-                        reverse.send(now, self.index, ecn, &scratch[..sent.bytes], sent.each, tap);
-                    scratch.clear();
-                }
-                if !receiver.exchange() {
-                    break;
-                }
-            }
-            self.receiver_due = receiver.timeout();
-        }
-        if self.total.is_some_and(|total| self.sink.delivered() >= total) {
-            self.end(now, true);
-        }
-        self.update_own_due();
-        Ok(())
-    }
-
-    fn end(&mut self, at: Time, completed: bool) {
-        if self.ended.is_none() {
-            self.ended = Some(self.measured(at, completed));
-        }
-    }
-
-    /// What the flow has done by now.
-    pub(crate) fn measured(&mut self, at: Time, completed: bool) -> Ended {
-        let lost = self.counted().map_or(0, |counted| counted.lost_packets);
-        Ended {
-            at,
-            completed,
-            delivered_bytes: self.sink.delivered(),
-            datagrams: self.forward.sent,
-            lost,
-            collapses: self.setup.tally.collapses(),
-            undone: self.seen().map_or_else(|| self.setup.tally.undone(), |view| view.undone),
-            written: self.source.written,
-            written_at: self.source.written_at,
-        }
-    }
-
-    /// What the sender's connection says of itself; `None` before it starts.
-    pub(crate) fn state(&mut self) -> Option<State> {
-        self.sender.as_mut().map(|sender| sender.state())
-    }
-
-    /// What the sender's stack has counted; `None` before it starts.
-    fn counted(&mut self) -> Option<Counted> {
-        self.sender.as_mut().map(|sender| sender.counted())
-    }
-
-    /// One of our controllers as it is.
-    fn seen(&self) -> Option<View> {
-        self.controller.watch.as_ref()?.view()
-    }
-
-    /// What the sender's controller is doing; `state` is that of now.
-    fn phase(&mut self, state: &State, seen: Option<&View>) -> Phase {
-        if let Some(view) = seen {
-            return view.snapshot.phase;
-        }
-        let reported = match &mut self.sender {
-            Some(sender) if self.setup.tally.is_bbr() => sender.phase_of_bbr(),
-            _ => None,
-        };
-        reported.unwrap_or_else(|| phase_by_threshold(state.window, state.ssthresh))
-    }
-
-    /// What the sender's controller was told.
-    pub(crate) fn tally(&self) -> &Arc<Tally> {
-        &self.setup.tally
-    }
-
-    /// Bytes that the sender's stack has taken.
-    pub(crate) fn written(&self) -> u64 {
-        self.source.written
-    }
-
-    /// Tells the log what the sender believes.
-    fn report_state(&mut self) {
-        if !self.connected {
-            return;
-        }
-        let Some(state) = self.state() else { return };
-        let seen = self.seen();
-        let phase = self.phase(&state, seen.as_ref());
-        let recovery = self.recovery(seen.as_ref());
-        let Some(tap) = &self.setup.tap else { return };
-        tap.believes(export::State {
-            cwnd: Some(state.window),
-            ssthresh: state.ssthresh,
-            pacing_bps: state.pacing.map(|rate| rate.saturating_mul(8)),
-            in_flight: Some(self.setup.tally.in_flight()),
-            segments_in_flight: None,
-            srtt_ns: (state.srtt != Duration::ZERO).then(|| state.srtt.as_nanos()),
-            min_rtt_ns: self.setup.tally.min_rtt().map(|rtt| rtt.as_nanos()),
-            phase: Some(phase.name()),
-            recovery: Some(recovery.name()),
-        });
-    }
-
-    /// What a sample at this instant shows; `None` until it is connected.
-    pub(crate) fn sample(&mut self, now: Time) -> Option<Sample> {
-        if !self.connected {
-            return None;
-        }
-        let state = self.state()?;
-        let seen = self.seen();
-        let phase = self.phase(&state, seen.as_ref());
-        let lost = self.counted()?.lost_packets;
-        let bandwidth = seen.and_then(|view| view.snapshot.bandwidth).map(|rate| rate.as_bits_per_sec());
-        let segments = |bytes: u64| u32::try_from(bytes / self.unit).unwrap_or(u32::MAX);
-        let delivered = self.sink.delivered();
-        let ca_state = self.recovery(seen.as_ref());
-        Some(Sample {
-            time_ns: now.as_nanos(),
-            cwnd: segments(state.window),
-            ssthresh: state.ssthresh.map_or(Limits::INFINITE, segments),
-            pacing_bps: state.pacing.map(|rate| self.of_streams(rate.saturating_mul(8))),
-            inflight: segments(self.setup.tally.in_flight()),
-            srtt_ns: (state.srtt != Duration::ZERO).then(|| state.srtt.as_nanos()),
-            min_rtt_ns: self.setup.tally.min_rtt().map(|rtt| rtt.as_nanos()),
-            delivery_bps: self.delivery_bps(now),
-            bandwidth_bps: bandwidth.or(state.bandwidth_bps).map(|rate| self.of_streams(rate)),
-            delivered_bytes: delivered,
-            retransmits: lost,
-            phase,
-            ca_state,
-        })
-    }
-
-    /// The recovery state: that of one of ours, or what follows from what the stack tells its own.
-    fn recovery(&self, seen: Option<&View>) -> CaState {
-        seen.map_or_else(|| self.setup.tally.state(), |view| view.state)
-    }
-
-    /// A rate of datagrams, which is what the stacks and their controllers know, as one of the streams' bytes in full datagrams.
-    fn of_streams(&self, rate: u64) -> u64 {
-        let share = self.unit.saturating_sub(AROUND_STREAM);
-        u64::try_from(u128::from(rate) * u128::from(share) / u128::from(self.unit)).unwrap_or(u64::MAX)
+impl Sampled {
+    /// None, of a flow that starts then.
+    pub(crate) fn new(start: Time) -> Sampled {
+        Sampled { delivered: 0, at: start, after: Duration::ZERO, delivery_bps: 0 }
     }
 
     /// The rate of delivery since the sample before, or that of the sample before if it is too recent to tell.
-    fn delivery_bps(&self, now: Time) -> u64 {
-        let Sampled { delivered, at, after, delivery_bps } = self.sampled;
-        let elapsed = now.saturating_since(at);
-        if elapsed == Duration::ZERO || elapsed < after {
-            return delivery_bps;
+    pub(crate) fn delivery_bps(&self, delivered: u64, now: Time) -> u64 {
+        let elapsed = now.saturating_since(self.at);
+        if elapsed == Duration::ZERO || elapsed < self.after {
+            return self.delivery_bps;
         }
-        let bits = u128::from(self.sink.delivered() - delivered) * 8_000_000_000;
+        let bits = u128::from(delivered - self.delivered) * 8_000_000_000;
         (bits / u128::from(elapsed.as_nanos())) as u64
     }
 
     /// The sampler has taken a sample now.
-    pub(crate) fn on_sampled(&mut self, now: Time) {
-        self.sampled = Sampled {
-            delivered: self.sink.delivered(),
-            at: now,
-            after: now.saturating_since(self.sampled.at),
-            delivery_bps: self.delivery_bps(now),
-        };
+    pub(crate) fn on_sampled(&mut self, delivered: u64, now: Time) {
+        let delivery_bps = self.delivery_bps(delivered, now);
+        *self = Sampled { delivered, at: now, after: now.saturating_since(self.at), delivery_bps };
     }
+}
 
-    /// Whether the sender's stack counts as many datagrams as it has handed over. What it answers without a connection is not in
-    /// its count.
-    pub(crate) fn stack_counts(&mut self) -> Option<(u64, u64)> {
-        Some((self.counted()?.datagrams, self.forward.sent))
+/// Bytes of UDP payload in a full datagram.
+pub(crate) fn payload(spec: &Spec) -> u64 {
+    u64::from(spec.mtu_bytes - HEADER_BYTES)
+}
+
+/// The most bytes of a flow's window, if its scenario limits it.
+pub(crate) fn max_window(spec: &Spec, flow: &FlowSpec) -> Option<u64> {
+    flow.max_cwnd.map(|segments| u64::from(segments) * payload(spec))
+}
+
+/// What a flow does when its time comes, and what it shows of itself.
+pub(crate) trait Flow {
+    /// Its name in records.
+    fn label(&self) -> &str;
+
+    /// When it starts.
+    fn start(&self) -> Time;
+
+    /// When its measures ended; `None` while they go on.
+    fn ended(&self) -> Option<Ended>;
+
+    /// When it next has something to do by itself.
+    fn next(&self) -> Time;
+
+    /// A time from [`Flow::next`] has come. Nothing is changed, and nobody looks, before `horizon`.
+    fn on_timer(
+        &mut self,
+        now: Time,
+        horizon: Time,
+        forward: &mut Wire,
+        reverse: &mut Wire,
+        scratch: &mut Vec<u8>,
+    ) -> Result<(), String>;
+
+    /// A datagram has come to the receiver's end of the path.
+    fn on_forward(
+        &mut self,
+        now: Time,
+        ecn: Ecn,
+        datagram: BytesMut,
+        reverse: &mut Wire,
+        scratch: &mut Vec<u8>,
+    );
+
+    /// A datagram has come to the sender's end of the path.
+    fn on_reverse(
+        &mut self,
+        now: Time,
+        ecn: Ecn,
+        datagram: BytesMut,
+        forward: &mut Wire,
+        scratch: &mut Vec<u8>,
+    );
+
+    /// Lets the sender do what follows from what has happened to it.
+    fn drive_sender(&mut self, now: Time, forward: &mut Wire, scratch: &mut Vec<u8>) -> Result<(), String>;
+
+    /// Lets the receiver do what follows from what has happened to it.
+    fn drive_receiver(&mut self, now: Time, reverse: &mut Wire, scratch: &mut Vec<u8>) -> Result<(), String>;
+
+    /// What a sample at this instant shows; `None` until it is connected.
+    fn sample(&mut self, now: Time) -> Option<Sample>;
+
+    /// The sampler has taken a sample now.
+    fn on_sampled(&mut self, now: Time);
+
+    /// What it has done by now.
+    fn measured(&mut self, at: Time, completed: bool) -> Ended;
+
+    /// Packets of the sender's that were acknowledged.
+    fn acked(&self) -> u64;
+
+    /// How long each transfer of its application took that is complete.
+    fn transfers_ns(&self) -> &[u64];
+
+    /// How long playback had stalled by `now`; `None` unless it is a video.
+    fn rebuffered_ns(&self, now: Time) -> Option<u64>;
+
+    /// Datagrams at the ends of the path to the receiver, and of the way back.
+    fn ends(&self) -> [Ends; 2];
+
+    /// Panics when what its ends count does not agree.
+    fn check(&mut self);
+
+    /// The path's delay behind everything else has changed, of one direction. Only where this flow does that delay by itself.
+    fn set_delay(&mut self, forward: bool, delay: Duration);
+
+    /// All datagrams that its ends have sent, if it was asked to note them: 16 bytes each, as departures of the protocol.
+    fn trace(&self) -> &[u8] {
+        &[]
     }
 }

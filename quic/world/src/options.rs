@@ -12,6 +12,11 @@ pub struct Options {
     /// pacer and its window once for each datagram, but sets its state of "limited by the application" once for each batch,
     /// and noq's controllers bound a batch by their send quantum. A scenario's `hosts.gso_max_segs` bounds it further.
     pub batch: u16,
+    /// Whether a stack in a process of its own is asked at each instant at which something happens to it, rather than for all
+    /// the time in which nothing that it sends can arrive. The record is the same, and comes later.
+    pub instants: bool,
+    /// Whether flows of such stacks note all that they send.
+    pub trace: bool,
 }
 
 impl Options {
@@ -21,7 +26,7 @@ impl Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { crypto: Crypto::default(), batch: Options::BATCH }
+        Options { crypto: Crypto::default(), batch: Options::BATCH, instants: false, trace: false }
     }
 }
 

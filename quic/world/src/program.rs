@@ -16,7 +16,7 @@
 //!
 //! Then `FULLPIPE_QUIC=./target/release/mine fullpipe compare bbr3 noq:mine --world quic`.
 //!
-//! # Protocol 1
+//! # Protocol 2
 //!
 //! A frame is a length of 8 bytes, most significant first, and so many bytes. Frames hold JSON where nothing else is said.
 //!
@@ -30,9 +30,16 @@
 //!   written is an error with `"errno"`.
 //! * `play` takes the same frame first, and answers with the state of the run:
 //!   `{"ok": true, "running": true, "now_ns": 0, "end_ns": ..., "flow": {...}, "flows": [...], "queues": [...]}`. Every further
-//!   frame is one request: `{"advance_ns": n}` (a time, not a duration), `{"change": {"rate": "20 Mbit/s", ...}}`, or
-//!   `{"finish": true}`; the first two are answered in the same way, the last as `run` answers. An error ends nothing but what
+//!   frame is one request: `{"advance_ns": n}` (a time, not a duration), `{"change": {"rate": "20 Mbit/s", ...}}`, `{"look": ...}`
+//!   or `{"finish": true}`; the first two are answered in the same way, the last as `run` answers. An error ends nothing but what
 //!   it is about.
+//! * `{"look": {"step_ns": n, "steps": m, "until_in": "startup"}}` advances `m` times by `n`, and ends early behind a step at the end of
+//!   which the first flow is in that phase (with `until_out`: is not), or the run is over. The answer has `"looks"` besides: a
+//!   column for each quantity of the flow, with an entry for each step (`src/looks.rs`). `phase` and `state` are lists of a word and
+//!   of how many looks in a row show it.
+//! * A first request may have `"stacks": [{"name": ..., "command": [...], "about": {...}}]`: stacks whose adapters it may start
+//!   (`quic/adapters/PROTOCOL.md`). With `"trace": true` a play notes what these send, and `{"trace": true}` is answered with
+//!   `{"ok": true}`, a frame with 16 bytes for each datagram, and the state; with `"instants": true` they are asked at each instant.
 //! * `refuses` takes `{"spec": ...}`, and answers `{"refused": null}` or with a sentence.
 //!
 //! It ends when its input ends, so that a parent that dies leaves nothing behind; and with an error as its answer when a
@@ -59,15 +66,17 @@ use crate::change::TextChange;
 use crate::error::QuicError;
 use crate::failure::failure;
 use crate::frames::{Frame, Wrong, frames, read_frame, write_frame, write_json, write_last};
+use crate::looks::LookRequest;
 use crate::options::{Crypto, Options, stacks};
 use crate::qlog::{QlogFiles, QlogRequest};
 use crate::refusal::refuses_with;
 use crate::run::{report_positions_of_panics, run_logged, run_telling};
 use crate::simulation::{FlowNow, QueueNow, Simulation, Status};
+use crate::stack::OutsideStack;
 use crate::watch;
 
 /// The version of the protocol.
-const PROTOCOL: u32 = 1;
+const PROTOCOL: u32 = 2;
 
 /// The fingerprint of the sources that decide what a run gives (`build.rs`).
 const BUILD: &str = env!("FULLPIPE_QUIC_BUILD");
@@ -152,7 +161,7 @@ fn about(own: &[Own]) -> Value {
         json!({"name": stack.name, "package": stack.package, "version": stack.version, "controllers": controllers})
     };
     let stacks: Vec<Value> = stacks().iter().map(of_stack).collect();
-    json!({"protocol": PROTOCOL, "build": build(own), "qlog": true, "stacks": stacks})
+    json!({"protocol": PROTOCOL, "build": build(own), "stacks": stacks})
 }
 
 /// The fingerprint of what decides what a run gives: of our sources, and of the program if there is more in it. That is a
@@ -180,6 +189,12 @@ struct Begin {
     crypto: CryptoRequest,
     #[serde(default)]
     qlog: Option<QlogRequest>,
+    #[serde(default)]
+    stacks: Vec<OutsideStack>,
+    #[serde(default)]
+    instants: bool,
+    #[serde(default)]
+    trace: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
@@ -196,7 +211,7 @@ impl Begin {
             CryptoRequest::Null => Crypto::Null,
             CryptoRequest::Real => Crypto::Real,
         };
-        Options { crypto, ..Options::default() }
+        Options { crypto, instants: self.instants, trace: self.trace, ..Options::default() }
     }
 }
 
@@ -204,6 +219,8 @@ impl Begin {
 #[serde(deny_unknown_fields)]
 struct Asked {
     spec: String,
+    #[serde(default)]
+    stacks: Vec<OutsideStack>,
 }
 
 /// A further request of a play.
@@ -211,7 +228,9 @@ struct Asked {
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 enum Request {
     AdvanceNs(u64),
+    Look(LookRequest),
     Change(TextChange),
+    Trace(bool),
     Finish(bool),
 }
 
@@ -256,9 +275,29 @@ fn begin(frames: &Receiver<Frame>) -> Result<(Begin, Spec), Value> {
     Ok((begin, spec))
 }
 
+/// The controllers of a program, and those of stacks in processes of their own that a request brings.
+fn with_stacks(own: &[Own], stacks: &[OutsideStack]) -> Result<Vec<Own>, Value> {
+    let mut all = own.to_vec();
+    for stack in stacks {
+        if crate::stacks().iter().any(|linked| linked.name == stack.name) {
+            let problem = format!("the stack {} is linked in; give the adapter's another name", stack.name);
+            return Err(failure("WorldError", &problem));
+        }
+        all.extend(Own::outside(stack.clone()));
+    }
+    match misnamed(&all) {
+        Some(problem) => Err(failure("WorldError", &problem)),
+        None => Ok(all),
+    }
+}
+
 fn serve_run(own: &[Own], frames: &Receiver<Frame>, output: &mut (impl Write + Send)) -> io::Result<()> {
     let (begin, spec) = match begin(frames) {
         Ok(both) => both,
+        Err(answer) => return write_last(output, &answer),
+    };
+    let own = &match with_stacks(own, &begin.stacks) {
+        Ok(own) => own,
         Err(answer) => return write_last(output, &answer),
     };
     let options = begin.options();
@@ -318,9 +357,10 @@ fn serve_refuses(own: &[Own], input: &mut impl Read, output: &mut impl Write) ->
         Ok(None) => Err(Wrong("there is no request".to_owned())),
         Err(wrong) => Err(wrong),
     };
-    let spec = read_json::<Asked>(frame, "{\"spec\": ...}").and_then(|asked| read_spec(&asked.spec));
-    let answer = match spec {
-        Ok(spec) => json!({"refused": refuses_with(&spec, own)}),
+    let asked = read_json::<Asked>(frame, "{\"spec\": ...}")
+        .and_then(|asked| Ok((read_spec(&asked.spec)?, with_stacks(own, &asked.stacks)?)));
+    let answer = match asked {
+        Ok((spec, own)) => json!({"refused": refuses_with(&spec, &own)}),
         Err(answer) => answer,
     };
     write_json(output, &answer)
@@ -331,7 +371,8 @@ fn serve_play(own: &[Own], frames: &Receiver<Frame>, output: &mut impl Write) ->
         if begin.qlog.is_some() {
             return Err(failure("WorldError", "qlog: only `run` writes one; leave it out"));
         }
-        Simulation::with(&spec, begin.seed, begin.options(), own.to_vec()).map_err(|error| of_error(&error))
+        let own = with_stacks(own, &begin.stacks)?;
+        Simulation::with(&spec, begin.seed, begin.options(), own).map_err(|error| of_error(&error))
     });
     let mut simulation = match made {
         Ok(simulation) => simulation,
@@ -342,7 +383,7 @@ fn serve_play(own: &[Own], frames: &Receiver<Frame>, output: &mut impl Write) ->
         write_json(output, &answer)?;
         let Ok(frame) = frames.recv() else { return Ok(()) };
         let unreadable = frame.is_err();
-        answer = match read_json::<Request>(frame, "advance_ns, change or finish") {
+        answer = match read_json::<Request>(frame, "advance_ns, look, change, trace or finish") {
             Ok(Request::Finish(true)) => {
                 let spec = simulation.spec().clone();
                 return match simulation.finish() {
@@ -350,9 +391,25 @@ fn serve_play(own: &[Own], frames: &Receiver<Frame>, output: &mut impl Write) ->
                     Err(error) => write_last(output, &of_error(&error)),
                 };
             }
-            Ok(Request::Finish(false)) => state(&mut simulation),
+            Ok(Request::Finish(false) | Request::Trace(false)) => state(&mut simulation),
+            Ok(Request::Trace(true)) => match simulation.trace() {
+                Ok(trace) => {
+                    write_json(output, &json!({"ok": true}))?;
+                    write_frame(output, &trace)?;
+                    state(&mut simulation)
+                }
+                Err(error) => of_error(&error),
+            },
             Ok(Request::AdvanceNs(until)) => match simulation.advance(Time::from_nanos(until)) {
                 Ok(_) => state(&mut simulation),
+                Err(error) => of_error(&error),
+            },
+            Ok(Request::Look(request)) => match simulation.look(&request) {
+                Ok(looks) => {
+                    let mut answer = state(&mut simulation);
+                    answer["looks"] = json!(looks);
+                    answer
+                }
                 Err(error) => of_error(&error),
             },
             Ok(Request::Change(wording)) => match simulation.change_text(&wording) {
@@ -506,6 +563,52 @@ mod tests {
         assert_eq!(at(4), json!({"ok": true}));
     }
 
+    /// Of the same run, so many looks in one answer are those of so many answers.
+    #[test]
+    fn looks_in_one_answer_are_those_of_single_steps() {
+        let begin = json!({"spec": spec(), "seed": 1}).to_string();
+        let steps = 40u64;
+        let singly: Vec<String> =
+            (1..=steps).map(|step| json!({"advance_ns": step * 2_500_000}).to_string()).collect();
+        let singly: Vec<&str> =
+            [begin.as_str()].into_iter().chain(singly.iter().map(String::as_str)).collect();
+        let singly: Vec<Value> = answers(serve_play, &singly)[1..].iter().map(|frame| value(frame)).collect();
+        let look = json!({"look": {"step_ns": 2_500_000, "steps": steps}}).to_string();
+        let together = value(&answers(serve_play, &[&begin, &look])[1]);
+        let looks = &together["looks"];
+        assert_eq!(together["flow"], singly[39]["flow"]);
+        for name in [
+            "connected",
+            "cwnd",
+            "inflight",
+            "pacing_rate_bps",
+            "rtt_ms",
+            "delivered_bytes",
+            "segments_sent",
+            "lost",
+        ] {
+            let of_steps: Vec<&Value> = singly.iter().map(|state| &state["flow"][name]).collect();
+            assert_eq!(looks[name], json!(of_steps), "{name}");
+        }
+        let queued: Vec<&Value> = singly.iter().map(|state| &state["queues"][0]["backlog_bytes"]).collect();
+        assert_eq!(looks["queued_bytes"], json!(queued));
+        let phases = looks["phase"].as_array().unwrap();
+        let phases: Vec<&Value> = phases
+            .iter()
+            .flat_map(|one| std::iter::repeat_n(&one[0], one[1].as_u64().unwrap() as usize))
+            .collect();
+        assert_eq!(phases, singly.iter().map(|state| &state["flow"]["phase"]).collect::<Vec<_>>());
+        // Steps end where a phase begins, or ends, and with the run.
+        let first = phases.iter().position(|phase| !phase.is_null()).unwrap();
+        let named = phases[first];
+        let until = json!({"look": {"step_ns": 2_500_000, "steps": steps, "until_in": named}}).to_string();
+        let found = value(&answers(serve_play, &[&begin, &until])[1]);
+        assert_eq!(found["looks"]["cwnd"].as_array().unwrap().len(), first + 1);
+        let far = json!({"look": {"step_ns": 1_500_000_000, "steps": 9}}).to_string();
+        let over = value(&answers(serve_play, &[&begin, &far])[1]);
+        assert_eq!((&over["running"], over["looks"]["cwnd"].as_array().unwrap().len()), (&json!(false), 2));
+    }
+
     #[test]
     fn invalid_requests_leave_play_running() {
         let begin = json!({"spec": spec(), "seed": 1}).to_string();
@@ -552,7 +655,7 @@ mod tests {
     fn the_program_says_what_it_has() {
         let own = [Own::noq("mine", std::sync::Arc::new(noq_proto::congestion::CubicConfig::default()))];
         let about = about(&own);
-        assert_eq!(about["protocol"], json!(1));
+        assert_eq!(about["protocol"], json!(2));
         let versions = [&about["stacks"][0]["version"], &about["stacks"][1]["version"]];
         assert_eq!(versions, [&json!(env!("FULLPIPE_NOQ_PROTO")), &json!(env!("FULLPIPE_QUINN_PROTO"))]);
         assert_eq!(about["stacks"][1]["package"], json!("quinn-proto"));

@@ -7,6 +7,7 @@ use fullpipe_units::Duration;
 
 use crate::cc::{self, Own};
 use crate::options::{HEADER_BYTES, STACKS};
+use crate::outside;
 
 /// The smallest payload of UDP that a QUIC path carries (RFC 9000, section 14).
 const LEAST_PAYLOAD: u32 = 1200;
@@ -41,22 +42,32 @@ pub fn refuses_with(spec: &Spec, own: &[Own]) -> Option<String> {
         return Some(error.to_string());
     }
     spec.flows.iter().enumerate().find_map(|(index, flow)| {
-        let problem = refuses_controller(&flow.controller, own)?;
+        let problem = refuses_controller(&flow.controller, own).or_else(|| {
+            let (stack, name) = flow.controller.stack()?;
+            let brought = own.iter().find(|one| one.stack() == stack && one.name() == name)?;
+            outside::refuses(brought.in_outside()?, &flow.workload)
+        })?;
         Some(format!("flows[{index}].controller: {problem}"))
     })
 }
 
 fn refuses_controller(choice: &ControllerChoice, own: &[Own]) -> Option<String> {
     if let Some((stack, name)) = choice.stack() {
-        let Some(known) = STACKS.iter().find(|one| one.name == stack) else {
-            let names: Vec<&str> = STACKS.iter().map(|one| one.name).collect();
-            return Some(format!(
-                "{stack} is not a QUIC stack of this world; it has {}",
-                names.join(" and ")
-            ));
-        };
+        let shipped = STACKS.iter().filter(|one| one.name == stack).flat_map(|one| one.controllers);
         let brought = own.iter().filter(|one| one.stack() == stack).map(Own::name);
-        let names: Vec<&str> = known.controllers.iter().map(|one| one.0).chain(brought).collect();
+        let names: Vec<&str> = shipped.map(|one| one.0).chain(brought).collect();
+        if names.is_empty() {
+            let mut known: Vec<&str> = STACKS.iter().map(|one| one.name).collect();
+            own.iter().for_each(|one| {
+                if !known.contains(&one.stack()) {
+                    known.push(one.stack());
+                }
+            });
+            return Some(format!(
+                "{stack} is not a stack of this world; it has {}. An adapter brings another: --stack {stack}=./adapter",
+                known.join(", ")
+            ));
+        }
         return (!names.contains(&name)).then(|| {
             let names: Vec<String> = names.iter().map(|name| format!("{stack}:{name}")).collect();
             let names = names.join(", ");

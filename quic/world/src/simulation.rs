@@ -16,6 +16,7 @@ use fullpipe_units::{Duration, Time};
 use crate::cc::Own;
 use crate::change::{Place, TextChange};
 use crate::error::QuicError;
+use crate::looks::{self, LookRequest, Looks};
 use crate::options::Options;
 use crate::run::{begin, caught};
 use crate::world::World;
@@ -195,17 +196,33 @@ impl Simulation {
             (done, world.now, world.end, world.is_over())
         })?;
         (self.now, self.end, self.over) = (now, end, over);
-        match done {
-            Ok(()) => Ok(self.status()),
-            Err(QuicError::Cancelled) => {
-                self.cancel.store(false, Ordering::Relaxed);
-                Err(QuicError::Cancelled)
-            }
-            Err(error) => {
-                self.broken = Some(error.clone());
-                Err(error)
-            }
+        self.went(done).map(|()| self.status())
+    }
+
+    /// Advances step by step, and looks at the first flow behind each step. What the run comes to is the same as with
+    /// [`Simulation::advance`].
+    ///
+    /// # Errors
+    /// As [`Simulation::advance`].
+    pub fn look(&mut self, request: &LookRequest) -> Result<Looks, QuicError> {
+        self.begun = true;
+        let (request, cancel) = (request.clone(), self.cancel.clone());
+        let (looks, done, now, end, over) = self.ask(move |world| {
+            let (looks, done) = looks::look(world, &request, &cancel);
+            (looks, done, world.now, world.end, world.is_over())
+        })?;
+        (self.now, self.end, self.over) = (now, end, over);
+        self.went(done).map(|()| looks)
+    }
+
+    /// What becomes of it if it could not be advanced.
+    fn went(&mut self, done: Result<(), QuicError>) -> Result<(), QuicError> {
+        match &done {
+            Ok(()) => {}
+            Err(QuicError::Cancelled) => self.cancel.store(false, Ordering::Relaxed),
+            Err(error) => self.broken = Some(error.clone()),
         }
+        done
     }
 
     /// Setting this ends an [`advance`](Simulation::advance) soon; the run may then be advanced again.
@@ -293,12 +310,12 @@ impl Simulation {
                     controller,
                     sample: flow.sample(now),
                     segments_sent: measured.datagrams,
-                    delivered_segments: flow.tally().acked(),
+                    delivered_segments: flow.acked(),
                     lost: measured.lost,
                     timeouts: measured.collapses,
                     delivered_bytes: measured.delivered_bytes,
-                    transfers_ns: flow.sink.transfers_ns.clone(),
-                    ended: flow.ended.map(|ended| (ended.at, ended.completed)),
+                    transfers_ns: flow.transfers_ns().to_vec(),
+                    ended: flow.ended().map(|ended| (ended.at, ended.completed)),
                 }
             })
         })
@@ -311,6 +328,15 @@ impl Simulation {
     pub fn queues(&mut self) -> Result<Vec<QueueNow>, QuicError> {
         let queues = self.ask(|world| world.queues())?;
         Ok(queues.into_iter().map(|(name, sample)| QueueNow { name, sample }).collect())
+    }
+
+    /// What flows of stacks in processes of their own have sent so far, in the order of the flows: 16 bytes a datagram, as a
+    /// departure of the protocol without its bytes. Empty without [`Options::trace`].
+    ///
+    /// # Errors
+    /// When the run cannot go on.
+    pub fn trace(&mut self) -> Result<Vec<u8>, QuicError> {
+        self.ask(|world| world.trace())
     }
 
     /// Ends the run where it is, and gives its record: of the whole scenario if it is over, or else of the time until now.

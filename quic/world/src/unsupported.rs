@@ -4,6 +4,9 @@
 
 use fullpipe_scenario::spec::{Spec, Workload};
 
+use crate::outside::not_told;
+use crate::stack::OutsideStack;
+
 /// Said of a transfer over noq. Of a bulk flow, what lies behind a hole counts, too. `tests/noq_stream_hole.rs` has the cause.
 const HOLE: &str = "noq can lose bytes of a stream for good after thousands of losses, because this world reads streams in any \
                     order: the transfer never completes.";
@@ -15,13 +18,14 @@ const MODEL: &str =
 const BY_WINDOW: [&str; 2] = ["cubic", "newreno"];
 
 /// Each sentence once: what concerns the flows, in their order, and then the settings that are ignored.
-pub(crate) fn unsupported(spec: &Spec) -> Vec<String> {
+pub(crate) fn unsupported(spec: &Spec, outside: &[OutsideStack]) -> Vec<String> {
     let mut message: Vec<&str> = Vec::new();
     for flow in &spec.flows {
         match flow.controller.stack() {
             // Nothing shows whether a controller that a program brings has a rate.
             Some(("quinn", name)) if BY_WINDOW.contains(&name) => {}
             Some(("quinn", _)) => message.push(fullpipe_quinn::PACER_TAKES_NO_RATE),
+            Some((stack, _)) if stack != "noq" => {}
             inside_noq => {
                 if inside_noq.is_none() {
                     message.extend(fullpipe_noq::unsupported());
@@ -38,10 +42,11 @@ pub(crate) fn unsupported(spec: &Spec) -> Vec<String> {
     if !spec.hosts.model.is_ideal() {
         message.push(MODEL);
     }
+    let not_told = outside.iter().filter_map(not_told);
     let mut once: Vec<String> = Vec::new();
-    for sentence in message {
-        if !once.iter().any(|one| one == sentence) {
-            once.push(sentence.to_owned());
+    for sentence in message.into_iter().map(str::to_owned).chain(not_told) {
+        if !once.contains(&sentence) {
+            once.push(sentence);
         }
     }
     once

@@ -14,12 +14,16 @@ use fullpipe_units::{Bytes, Duration, Time};
 
 use crate::cc::{self, Own};
 use crate::error::QuicError;
-use crate::flow::{Ends, Flow, Wire, max_window};
+use crate::flow::{Ends, Flow, max_window};
+use crate::linked::Linked;
 use crate::options::{Options, stacks, takes_bursts};
+use crate::outside::{Outside, Tail, described};
 use crate::refusal::refuses_with;
+use crate::stack::OutsideStack;
 use crate::tap::Tap;
 use crate::unsupported::unsupported;
 use crate::watch::{self, Beat};
+use crate::wire::Wire;
 
 /// Events between two checks of the cancel flag.
 const CANCEL_EVERY: u32 = 1 << 10;
@@ -38,7 +42,11 @@ pub(crate) struct World {
     pub(crate) end: Time,
     forward: Wire,
     reverse: Wire,
-    pub(crate) flows: Vec<Flow>,
+    pub(crate) flows: Vec<Box<dyn Flow>>,
+    /// The delays at the end of each direction that flows do by themselves, because their stacks have processes of their own.
+    tails: [Tail; 2],
+    /// Those stacks, each once.
+    outside: Vec<OutsideStack>,
     /// When each flow next has something to do by itself. All are looked at for each event: an event of a stack takes as long as
     /// hundreds of comparisons. With a tree, a run of 1000 flows takes as long, and one of 10,000 flows a tenth
     /// less.
@@ -70,42 +78,70 @@ impl World {
         if let Some(refused) = refuses_with(spec, own) {
             return Err(QuicError::Refused(refused));
         }
-        let delays =
-            |pick: fn(&FlowSpec) -> Duration| -> Vec<Duration> { spec.flows.iter().map(pick).collect() };
-        let chain = |elements: &[ElementConfig], delays: &[Duration], stream: Randomness| {
-            let build = if fixed { Chain::<BytesMut>::new } else { Chain::<BytesMut>::changing };
-            build(elements, delays, stream.seed(seed))
-        };
-        let bursts = takes_bursts(spec);
-        let forward = chain(&spec.forward, &delays(|flow| flow.extra_forward_ns), Randomness::Forward)?;
-        let reverse = chain(&spec.reverse, &delays(|flow| flow.extra_reverse_ns), Randomness::Reverse)?;
-        let mut taps = log.map(|log| Tap::all(spec.flows.len(), log)).unwrap_or_default().into_iter();
-        let flows: Vec<Flow> = spec
+        let chosen: Vec<cc::Chosen> = spec
             .flows
             .iter()
             .enumerate()
             .map(|(index, flow)| {
-                let seed_of_controller = Randomness::Controller(index).seed(seed);
-                let most = max_window(spec, flow);
-                let controller =
-                    cc::choose(&flow.controller, own, seed_of_controller, most).ok_or_else(|| {
-                        QuicError::Refused(format!("{} is not a controller of this world", flow.controller))
-                    })?;
-                let mut flow = Flow::new(index, spec, flow, seed, options, controller);
+                let seed = Randomness::Controller(index).seed(seed);
+                cc::choose(&flow.controller, own, seed, max_window(spec, flow)).ok_or_else(|| {
+                    QuicError::Refused(format!("{} is not a controller of this world", flow.controller))
+                })
+            })
+            .collect::<Result<_, QuicError>>()?;
+        let outside: Vec<bool> = chosen.iter().map(|one| one.outside().is_some()).collect();
+        if log.is_some() && outside.contains(&true) {
+            return Err(QuicError::Refused(
+                "qlog: a stack in a process of its own shows no frames; leave qlog out".to_owned(),
+            ));
+        }
+        let mut stacks_outside: Vec<OutsideStack> = Vec::new();
+        for choice in chosen.iter().filter_map(cc::Chosen::outside) {
+            if stacks_outside.iter().all(|stack| stack.name != choice.stack.name) {
+                stacks_outside.push((*choice.stack).clone());
+            }
+        }
+        let tails = [&spec.forward, &spec.reverse].map(|elements| Tail::of(elements, &outside, fixed));
+        let extras: [fn(&FlowSpec) -> Duration; 2] =
+            [|flow| flow.extra_forward_ns, |flow| flow.extra_reverse_ns];
+        let chain = |way: usize, elements: &[ElementConfig], stream: Randomness| {
+            let build = if fixed { Chain::<BytesMut>::new } else { Chain::<BytesMut>::changing };
+            let (tail, extra) = (&tails[way], extras[way]);
+            let delay = |(flow, &outside): (&FlowSpec, &bool)| tail.in_chain(outside, extra(flow));
+            let delays: Vec<Duration> = spec.flows.iter().zip(&outside).map(delay).collect();
+            build(&elements[..tail.begins], &delays, stream.seed(seed))
+        };
+        let bursts = takes_bursts(spec);
+        let forward = chain(0, &spec.forward, Randomness::Forward)?;
+        let reverse = chain(1, &spec.reverse, Randomness::Reverse)?;
+        let mut taps = log.map(|log| Tap::all(spec.flows.len(), log)).unwrap_or_default().into_iter();
+        let flows: Vec<Box<dyn Flow>> = spec
+            .flows
+            .iter()
+            .enumerate()
+            .zip(chosen)
+            .map(|((index, flow), chosen)| -> Result<Box<dyn Flow>, QuicError> {
+                if let Some(stack) = chosen.outside() {
+                    let delays = [0, 1].map(|way| tails[way].by_flow(extras[way](flow)));
+                    let flow = Outside::start(index, spec, flow, seed, options, stack, delays)
+                        .map_err(QuicError::Refused)?;
+                    return Ok(Box::new(flow));
+                }
+                let mut flow = Linked::new(index, spec, flow, seed, options, chosen);
                 flow.tap(taps.next());
-                Ok(flow)
+                Ok(Box::new(flow))
             })
             .collect::<Result<_, QuicError>>()?;
         let watch = watch::beat();
         if let Some(beat) = watch {
-            beat.name_flows(flows.iter().map(|flow| flow.label.clone()).collect());
+            beat.name_flows(flows.iter().map(|flow| flow.label().to_owned()).collect());
         }
         Ok(World {
             watch,
             now: Time::ZERO,
             begun: false,
             end: Time::ZERO + spec.duration_ns,
-            due: flows.iter().map(Flow::next).collect(),
+            due: flows.iter().map(|flow| flow.next()).collect(),
             touched: Vec::new(),
             open: flows.len(),
             sample_due: spec.sample_interval_ns.map_or(Time::NEVER, |_| Time::ZERO),
@@ -117,6 +153,8 @@ impl World {
             forward: Wire::new(forward, bursts, false),
             reverse: Wire::new(reverse, bursts, true),
             flows,
+            tails,
+            outside: stacks_outside,
             scratch: Vec::with_capacity(64 << 10),
             at_once: 0,
             most_held: MOST_HELD,
@@ -159,10 +197,11 @@ impl World {
             } else {
                 self.watch_flow(index);
                 let flow = &mut self.flows[index];
-                let was_open = flow.ended.is_none();
-                flow.on_timer(now, &mut self.forward, &mut self.reverse, &mut self.scratch)
-                    .map_err(|reason| lost(&flow.label, reason))?;
-                self.open -= usize::from(was_open && flow.ended.is_some());
+                let was_open = flow.ended().is_none();
+                let horizon = until.min(self.sample_due);
+                flow.on_timer(now, horizon, &mut self.forward, &mut self.reverse, &mut self.scratch)
+                    .map_err(|reason| lost(flow.label(), reason))?;
+                self.open -= usize::from(was_open && flow.ended().is_some());
                 self.due[index] = flow.next();
             }
             events = events.wrapping_add(1);
@@ -207,12 +246,12 @@ impl World {
     }
 
     /// Asks a flow. Its controller and its stack are watched meanwhile, as in an event.
-    pub(crate) fn ask<T>(&mut self, index: usize, question: impl FnOnce(&mut Flow, Time) -> T) -> T {
+    pub(crate) fn ask<T>(&mut self, index: usize, question: impl FnOnce(&mut dyn Flow, Time) -> T) -> T {
         if let Some(beat) = self.watch {
             beat.begin(self.now);
             beat.of_flow(index);
         }
-        let answer = question(&mut self.flows[index], self.now);
+        let answer = question(&mut *self.flows[index], self.now);
         if let Some(beat) = self.watch {
             beat.pause();
         }
@@ -249,10 +288,10 @@ impl World {
         while let Some(index) = self.touched.pop() {
             self.watch_flow(index);
             let flow = &mut self.flows[index];
-            let was_open = flow.ended.is_none();
+            let was_open = flow.ended().is_none();
             flow.drive_receiver(now, &mut self.reverse, &mut self.scratch)
-                .map_err(|reason| lost(&flow.label, reason))?;
-            self.open -= usize::from(was_open && flow.ended.is_some());
+                .map_err(|reason| lost(flow.label(), reason))?;
+            self.open -= usize::from(was_open && flow.ended().is_some());
             self.due[index] = flow.next();
         }
         while let Some((_, packet, datagram)) = self.reverse.chain.pop(now) {
@@ -268,7 +307,7 @@ impl World {
             self.watch_flow(index);
             let flow = &mut self.flows[index];
             flow.drive_sender(now, &mut self.forward, &mut self.scratch)
-                .map_err(|reason| lost(&flow.label, reason))?;
+                .map_err(|reason| lost(flow.label(), reason))?;
             self.due[index] = flow.next();
         }
         Ok(())
@@ -294,6 +333,13 @@ impl World {
 
     /// Changes an element of the forward path, or of the reverse one.
     pub(crate) fn change(&mut self, forward: bool, index: usize, from: Time, change: Change) {
+        let tail = &mut self.tails[usize::from(!forward)];
+        if let Some(by) = tail.change(index, change) {
+            for flow in &mut self.flows {
+                flow.set_delay(forward, by);
+            }
+            return;
+        }
         let wire = if forward { &mut self.forward } else { &mut self.reverse };
         wire.chain.change(self.now, index, from, change);
     }
@@ -307,6 +353,20 @@ impl World {
         let mut queues = of(&self.forward.chain);
         queues.extend(of(&self.reverse.chain));
         queues
+    }
+
+    /// Bytes that wait in all queues now.
+    pub(crate) fn backlog_bytes(&self) -> u64 {
+        let of = |chain: &Chain<BytesMut>| -> u64 {
+            let queues = (0..chain.queues()).map(|index| chain.queue(index));
+            queues.map(|queue| QueueSample::of(queue, self.now).backlog_bytes).sum()
+        };
+        of(&self.forward.chain) + of(&self.reverse.chain)
+    }
+
+    /// What flows of stacks in processes of their own have sent, if they note it.
+    pub(crate) fn trace(&self) -> Vec<u8> {
+        self.flows.iter().flat_map(|flow| flow.trace()).copied().collect()
     }
 
     /// The record of the time until now. `spec` has what was changed meanwhile.
@@ -327,8 +387,8 @@ impl World {
                     FlowRecord {
                         label: flow_spec.label.clone(),
                         controller: flow_spec.controller.text().to_string(),
-                        transfers_ns: flow.sink.transfers_ns.clone(),
-                        rebuffered_ns: flow.sink.rebuffered_ns(Time::from_nanos(totals.end_ns)),
+                        transfers_ns: flow.transfers_ns().to_vec(),
+                        rebuffered_ns: flow.rebuffered_ns(Time::from_nanos(totals.end_ns)),
                         totals,
                         series,
                     }
@@ -345,14 +405,20 @@ impl World {
                 kernel: stacks()
                     .iter()
                     .map(|stack| format!("{}-proto {}", stack.name, stack.version))
+                    .chain(self.outside.iter().map(|stack| format!("{} {}", stack.name, stack.about.version)))
                     .collect::<Vec<_>>()
                     .join(", "),
                 // Not in the scenario, but it decides results.
-                sysctls: vec![("quic.batch".to_owned(), options.batch.to_string())],
+                sysctls: [("quic.batch".to_owned(), options.batch.to_string())]
+                    .into_iter()
+                    .chain(
+                        self.outside.iter().map(|stack| (format!("stack.{}", stack.name), described(stack))),
+                    )
+                    .collect(),
                 lateness: None,
                 processor: None,
                 untrustworthy: Vec::new(),
-                unsupported: unsupported(spec),
+                unsupported: unsupported(spec, &self.outside),
             },
             flows,
             links,
@@ -365,11 +431,8 @@ impl World {
         let mut ends = [Ends::default(); 2];
         for index in 0..self.flows.len() {
             let of_flow = self.ask(index, |flow, _| {
-                assert!(flow.sink.delivered() <= flow.written(), "more delivered than was written");
-                if let Some((counted, sent)) = flow.stack_counts() {
-                    assert!(counted <= sent, "the stack sent {counted} datagrams, and the path got {sent}");
-                }
-                [flow.forward, flow.reverse]
+                flow.check();
+                flow.ends()
             });
             for (sum, of_flow) in ends.iter_mut().zip(of_flow) {
                 sum.sent += of_flow.sent;
@@ -394,12 +457,12 @@ fn check_path(direction: &str, counts: Counts, ends: Ends) {
     assert_eq!(came, gone, "{direction}: packets or bytes appeared or vanished on the path: {counts:?}");
 }
 
-fn totals(flow: &mut Flow, end: Time) -> FlowTotals {
-    let ended = match flow.ended {
+fn totals(flow: &mut dyn Flow, end: Time) -> FlowTotals {
+    let ended = match flow.ended() {
         Some(ended) => ended,
         None => flow.measured(end, false),
     };
-    let start_ns = flow.start.as_nanos();
+    let start_ns = flow.start().as_nanos();
     FlowTotals {
         start_ns,
         end_ns: ended.at.as_nanos().max(start_ns),

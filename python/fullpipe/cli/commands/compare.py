@@ -17,6 +17,7 @@ from fullpipe.cli.options import (
     Png,
     Qlog,
     Snaplen,
+    Stacks,
     check_link,
     complete_controllers,
     console,
@@ -32,6 +33,7 @@ from fullpipe.cli.options import (
     show_log_size,
     show_logs,
     show_work,
+    use_stacks,
     watching,
     write,
 )
@@ -83,6 +85,7 @@ def compare(
             show_default=f"{registry.DEFAULT}; kernel with --program",
         ),
     ] = None,
+    stack: Stacks = None,
     out: Annotated[Path | None, results_folder("out/compare-...")] = None,
     qlog: Qlog = None,
     pcap: Pcap = None,
@@ -92,6 +95,7 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Compare controllers, each alone on the path; print a table and write a report."""
+    use_stacks(stack)
     from fullpipe import api
     from fullpipe.conformance.programs.case import name_of
     from fullpipe.scenario import scenario

@@ -10,6 +10,7 @@ from fullpipe.cli.options import (
     DISAGREE,
     AsJson,
     LogLimit,
+    Stacks,
     complete_controllers,
     console,
     folder_for,
@@ -18,6 +19,7 @@ from fullpipe.cli.options import (
     results_folder,
     say,
     show_log_size,
+    use_stacks,
     watching,
 )
 from fullpipe.cli.other_results import CONFORMITY, refuse_others
@@ -109,6 +111,7 @@ def conform(
             autocompletion=lambda: ["sim", "quic"],
         ),
     ] = None,
+    stack: Stacks = None,
     out: Annotated[Path | None, results_folder("out/conform-CC-...")] = None,
     qlog: Annotated[
         Path | None,
@@ -137,6 +140,7 @@ def conform(
     over real packets in the kernel world: what is delivered, lost and queued. {server} in the commands is the
     server's address, {port} a port of the run's own. The sender has to send for at least 30 seconds.
     """
+    use_stacks(stack)
     from fullpipe.conformance.programs.case import name_of
     from fullpipe.conformance.results import BBR3, SUITES
     from fullpipe.runs.worlds.kernel_trust import BUSY

@@ -17,6 +17,7 @@ from fullpipe.cli.options import (
     Scenario,
     Seeds,
     Snaplen,
+    Stacks,
     World,
     complete_queues,
     console,
@@ -31,6 +32,7 @@ from fullpipe.cli.options import (
     show_log_size,
     show_logs,
     show_work,
+    use_stacks,
     watching,
     write,
 )
@@ -68,6 +70,7 @@ def run(
             "--allow-programs", help="Let the scenario run the commands of flows that are programs."
         ),
     ] = False,
+    stack: Stacks = None,
     qlog: Qlog = None,
     pcap: Pcap = None,
     snaplen: Snaplen = SNAPLEN,
@@ -76,6 +79,7 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Run a scenario and print a table of its flows and queues; with several seeds, means and intervals."""
+    use_stacks(stack)
     from fullpipe import api
     from fullpipe.report import tables
     from fullpipe.scenario.scenario import from_file

@@ -11,7 +11,7 @@ from typing import Any
 
 import fullpipe._native as _native
 from fullpipe.measures.run import Run
-from fullpipe.runs.worlds import answer, quic_program
+from fullpipe.runs.worlds import answer, quic_program, stacks
 from fullpipe.runs.worlds.job import Job, Progress, ignore_progress
 from fullpipe.runs.worlds.logs import MOST, opened
 from fullpipe.runs.worlds.world import Stop, World, most_packets
@@ -38,12 +38,14 @@ class Quic(World):
     runs = 5
 
     def build(self) -> str:
-        """The fingerprint of the program: its sources, and the stacks' versions."""
-        return quic_program.about().build
+        """The fingerprint of the program, its sources and stacks, and of adapters that are given."""
+        given = (f"{stack.name}={stack.build}" for stack in stacks.given())
+        return " ".join((quic_program.about().build, *given))
 
     def versions(self) -> str:
         """The stacks."""
-        return quic_program.about().versions
+        given = (f"{stack.about['name']} {stack.about['version']}" for stack in stacks.given())
+        return ", ".join((quic_program.about().versions, *given))
 
     def refuses(self, alternative: Alternative) -> str | None:
         """Everything where there is no program, and scenarios that no QUIC stack can run."""

@@ -24,12 +24,12 @@ from typing import Any
 
 import fullpipe._native as _native
 from fullpipe import shipped
-from fullpipe.runs.worlds import child
+from fullpipe.runs.worlds import child, stacks
 from fullpipe.runs.worlds.job import Progress
 from fullpipe.text import MOST_SHOWN, shown
 
 VARIABLE = "FULLPIPE_QUIC"
-PROTOCOL = 1
+PROTOCOL = 2
 FIX = "`make quic` in a checkout of Fullpipe builds it"
 _NAME = "fullpipe-quic"
 _TICK_S = 0.1
@@ -64,8 +64,6 @@ class About:
     build: str
     # Name, crate with version, and of each controller name, summary and whether it is a developer's own.
     stacks: tuple[Mapping[str, Any], ...]
-    # Whether it writes qlogs: one that was built before they existed does not.
-    qlog: bool = False
 
     @property
     def versions(self) -> str:
@@ -109,19 +107,26 @@ def about() -> About:
 def controllers() -> list[dict[str, Any]]:
     """The controllers inside the stacks, as `fullpipe controllers` lists them; none without the program."""
     try:
-        stacks = about().stacks if path() is not None else ()
+        linked = about().stacks if path() is not None else ()
     except _native.WorldError:
         return []  # `fullpipe doctor` says why.
-    return [
-        {
-            "name": f"{stack['name']}:{one['name']}",
-            "summary": one["summary"],
-            "source": stack["crate"],
-            "kernel": None,
-            "parameters": [],
-        }
-        for stack in stacks
+    inside = [
+        (f"{stack['name']}:{one['name']}", one["summary"], stack["crate"])
+        for stack in linked
         for one in stack["controllers"]
+    ]
+    inside += [
+        (
+            f"{stack.name}:{name}",
+            f"{stack.about['name']}'s {name}",
+            f"{stack.about['name']} {stack.about['version']}",
+        )
+        for stack in stacks.given()
+        for name in stack.about["controllers"]
+    ]
+    return [
+        {"name": name, "summary": summary, "source": source, "kernel": None, "parameters": []}
+        for name, summary, source in inside
     ]
 
 
@@ -137,7 +142,7 @@ def _asked(program: Path) -> About:
         if protocol != PROTOCOL:
             spoken = shown(str(protocol))
             raise _broken(program, f"it speaks protocol {spoken}, this Fullpipe {PROTOCOL}")
-        stacks = tuple(
+        linked = tuple(
             {
                 "name": shown(str(stack["name"])),
                 # A program that was built before it named its crates has the stack's name instead.
@@ -153,7 +158,7 @@ def _asked(program: Path) -> About:
             }
             for stack in reported["stacks"]
         )
-        return About(program, shown(str(reported["build"])), stacks, reported.get("qlog") is True)
+        return About(program, shown(str(reported["build"])), linked)
     except (ValueError, KeyError, TypeError):
         last = child.last_line(complaints)
         ended = f"it ended with code {code}: {last}" if last else ""
@@ -251,19 +256,76 @@ def _is_queue(reported: object) -> bool:
     )
 
 
+# The columns of looks, and whether a value may be unknown. Words come as a word and how often in a row.
+_COLUMNS = {
+    **dict.fromkeys(("cwnd", "pacing_rate_bps", "bandwidth_bps", "rtt_ms"), True),
+    **dict.fromkeys(("inflight", "delivered_bytes", "delivered_segments", "segments_sent"), False),
+    **dict.fromkeys(("lost", "timeouts", "queued_bytes"), False),
+}
+_STRETCHES = ("phase", "state")
+
+
+def _looks(reported: object, most: int) -> dict[str, list[Any]] | None:
+    """The columns of an answer, of equal length from 1 to `most`; None if that is not what it has."""
+    if not isinstance(reported, dict) or not isinstance(reported.get("connected"), list):
+        return None
+    connected: list[Any] = reported["connected"]
+    looks = len(connected)
+    columns = {"connected": connected}
+    if not 1 <= looks <= most or set(map(type, connected)) != {bool}:
+        return None
+    for name, may_be_unknown in _COLUMNS.items():
+        column = reported.get(name)
+        if not isinstance(column, list) or len(column) != looks or not _are_numbers(column, may_be_unknown):
+            return None
+        columns[name] = column
+    for name in _STRETCHES:
+        words: list[str | None] = []
+        stretches = reported.get(name)
+        for one in stretches if isinstance(stretches, list) else ():
+            if not isinstance(one, list) or len(one) != 2 or type(one[1]) is not int:
+                return None
+            if not (one[0] is None or isinstance(one[0], str)) or not 0 < one[1] <= looks - len(words):
+                return None
+            words.extend([one[0]] * one[1])
+        if len(words) != looks:
+            return None
+        columns[name] = words
+    return columns
+
+
+def _are_numbers(column: list[Any], may_be_unknown: bool) -> bool:
+    """Whether all are finite numbers from 0, or unknown where that may be. One by one is slower."""
+    types = set(map(type, column))
+    known = column
+    if type(None) in types:
+        if not may_be_unknown:
+            return False
+        types.discard(type(None))
+        known = [one for one in column if one is not None]
+    if not types <= {int, float}:
+        return False
+    try:
+        # Not a number is neither less nor more, but makes the sum one.
+        return not known or (min(known) >= 0 and math.isfinite(sum(known)))
+    except OverflowError:
+        return False
+
+
 def refused(spec_json: str) -> str | None:
     """Why the program does not run a spec; None if it does.
 
     Raises:
         WorldError: There is no program, or it fails.
     """
-    key = (about().build, hashlib.sha256(spec_json.encode()).digest())
+    brought = stacks.requested()
+    key = (about().build, hashlib.sha256(spec_json.encode() + json.dumps(brought).encode()).digest())
     with _lock:
         if key in _refusals:
             _refusals.move_to_end(key)
             return _refusals[key]
     with Talk("refuses", patience_s=_PATIENCE_S) as talk:
-        talk.report({"spec": spec_json})
+        talk.report({"spec": spec_json, **brought})
         reported = talk.header()
     reason = reported.get("refused")
     with _lock:
@@ -355,7 +417,17 @@ class Talk:
 
     def state(self) -> dict[str, Any]:
         """The next answer of a play: `running`, `now_ns`, `flow` and `queues`."""
+        return self._state(self.header())
+
+    def looks(self, most: int) -> tuple[dict[str, Any], dict[str, list[Any]]]:
+        """The answer to a request for at most so many looks: the state behind the last, and columns."""
         reported = self.header()
+        columns = _looks(reported.pop("looks", None), most)
+        if columns is None:
+            raise self._ended(_NO_ANSWER)
+        return self._state(reported), columns
+
+    def _state(self, reported: dict[str, Any]) -> dict[str, Any]:
         queues = reported.get("queues")
         if not (
             isinstance(reported.get("running"), bool)
@@ -366,6 +438,10 @@ class Talk:
         ):
             raise self._ended(_NO_ANSWER)
         return reported
+
+    def frame(self, most: int) -> bytes:
+        """The next blob, of at most so many bytes."""
+        return self._blob(None, most, _PATIENCE_S)
 
     def record(self, spec_json: str) -> tuple[str, bytes, bytes]:
         """The record that ends a run: summary as JSON, flow series and link series as Parquet."""
@@ -478,11 +554,8 @@ def run(
 
     The last of the answer is when the logs were full, in seconds; None unless they end there.
     """
-    request: dict[str, object] = {"spec": spec_json, "seed": seed}
+    request: dict[str, object] = {"spec": spec_json, "seed": seed, **stacks.requested(spec_json)}
     if qlog is not None:
-        message = about()
-        if not message.qlog:
-            raise _broken(message.path, "it was built before this world wrote qlogs")
         request["qlog"] = asdict(qlog)
     with Talk("run", files=() if qlog is None else qlog.files) as talk:
         talk.report(request)

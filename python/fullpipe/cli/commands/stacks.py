@@ -1,0 +1,69 @@
+"""`fullpipe stacks`: stacks in processes of their own, behind adapters."""
+
+import json
+import shlex
+from typing import Annotated
+
+import typer
+
+from fullpipe.cli.options import DISAGREE, AsJson, Stacks, console, use_stacks
+
+app = typer.Typer(
+    invoke_without_command=True,
+    help="List the stacks that are here and what each can tell; check an adapter.",
+)
+
+
+@app.callback()
+def list_(context: typer.Context, stack: Stacks = None, as_json: AsJson = False) -> None:
+    """List the stacks that are here, and what each can tell of its connections.
+
+    Those of the world quic are linked into its program. --stack NAME=COMMAND adds one behind an adapter, a
+    program that speaks the protocol in quic/adapters/PROTOCOL.md. A scenario names a controller of it as
+    NAME:CONTROLLER, and never starts an adapter by itself.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    use_stacks(stack)
+    from fullpipe.report import tables
+    from fullpipe.runs.worlds import quic_stacks
+
+    found = quic_stacks.listed()
+    if as_json:
+        print(json.dumps(found, indent=2))
+        return
+    console().print(tables.stacks(found))
+
+
+@app.command()
+def check(
+    command: Annotated[
+        str,
+        typer.Argument(metavar="COMMAND", help="Command of the adapter, e.g. ./adapter.", show_default=False),
+    ],
+    controller: Annotated[
+        list[str] | None,
+        typer.Option("--controller", metavar="CC", help="Only this; may be repeated.", show_default="all"),
+    ] = None,
+    duration: Annotated[str, typer.Option(help="How long each run takes.")] = "4 s",
+    as_json: AsJson = False,
+) -> None:
+    """Check whether an adapter gives equal packets for equal seeds, however it is asked.
+
+    Each controller runs over the same path: twice in turns so short that nothing can arrive which leaves in
+    them; in turns of an instant each; on one core, while other processes take it; and with another seed. The
+    first packet that differs is named. Exit code 1: packets differ.
+    """
+    from fullpipe.report import tables
+    from fullpipe.runs.worlds import quic_stacks, stacks
+
+    subject = stacks.of_command("subject", command)
+    results = quic_stacks.check(subject, controller or None, duration)
+    if as_json:
+        print(json.dumps([one.row() for one in results], indent=2))
+    else:
+        about = subject.about
+        print(f"{about['name']} {about['version']} ({shlex.join(subject.command)}): {about['policy']}")
+        console().print(tables.stack_checks(results))
+    if not all(one.equal for one in results):
+        raise typer.Exit(DISAGREE)

@@ -1,0 +1,341 @@
+"""Stacks in processes of their own, with a stand-in for an adapter. Runs need the program fullpipe-quic."""
+
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import fullpipe as fp
+from fullpipe import api
+from fullpipe.cli import app as cli
+from fullpipe.runs.worlds import quic, quic_stacks, stacks
+
+ADAPTER = Path(__file__).parent / "stack_stand_in.py"
+PATH: dict[str, Any] = {"rate": "10 Mbit/s", "rtt": "40 ms", "duration": "3 s"}
+ON_PATH = ("--rate", "10 Mbit/s", "--rtt", "40 ms", "--duration", "2 s")
+
+
+def command(*words: str) -> tuple[int, str]:
+    done = CliRunner().invoke(cli.app, words)
+    return done.exit_code, " ".join(done.output.split())
+
+
+def adapter(how: str = "") -> str:
+    return f"{sys.executable} {ADAPTER} {how}".strip()
+
+
+def toy(how: str = "") -> stacks.Stack:
+    return stacks.of_command("toy", adapter(how))
+
+
+@pytest.fixture
+def with_toy() -> Iterator[None]:
+    with stacks.using([toy()]):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def only_here() -> Iterator[None]:
+    """What a command is given stays with the process; here, with its test."""
+    with stacks.using([]):
+        yield
+
+
+# Without the program.
+
+
+def test_an_adapter_says_what_it_is() -> None:
+    found = toy()
+    assert found.about["version"] == "1.0" and found.about["controllers"] == ["reno", "fixed"]
+    assert "window" in found.about["tells"] and "phase" not in found.about["tells"]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("./adapter", "expected NAME=COMMAND"),
+        ("My Stack=./adapter", "expected NAME=COMMAND"),
+        ("=./adapter", "expected NAME=COMMAND"),
+        ("noq=./adapter", "expected a name that no other stack and no controller has"),
+        ("cubic=./adapter", "expected a name that no other stack and no controller has"),
+        ("mine=", "expected a program that can be run"),
+        ("mine=./nothing-here", "expected a program that can be run"),
+        ("mine='", "expected words as in a shell"),
+    ],
+)
+def test_what_names_no_adapter_is_a_sentence(text: str, reason: str) -> None:
+    with pytest.raises(fp.ScenarioError, match=reason):
+        stacks.of_text(text)
+    code, message = command("compare", "bbr3", *ON_PATH, "--stack", text)
+    assert code == 2 and reason in message, message
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ("import time; time.sleep(600)", "does not say what it is within 1 s"),
+        ("import sys; sys.exit('no licence here')", "ends without saying what it is: no licence here"),
+        ("print('hello, world, I am a stack')", "says what it is in [0-9]+ bytes; at most"),
+        ("import sys\nwhile True: sys.stderr.write('x' * 4096)", "does not say what it is within 1 s"),
+        (r"import sys; sys.stdout.buffer.write(b'\x02\0\0\0[]')", "does not say what it is \\(quic/adapters"),
+        (
+            r"""import sys; sys.stdout.buffer.write(b'\x0e\0\0\0{"protocol":9}')""",
+            "speaks protocol 9, this Fullpipe 1",
+        ),
+    ],
+)
+def test_what_is_no_adapter_is_named(
+    script: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(stacks.VARIABLE, "1")
+    (tmp_path / "bad.py").write_text(script, encoding="utf-8")
+    with pytest.raises(fp.WorldError, match=reason) as caught:
+        stacks.of_text(f"mine={sys.executable} {tmp_path}/bad.py")
+    assert str(caught.value).startswith("stack mine (")
+
+
+def test_another_adapter_has_another_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = toy()
+    assert first.build == toy().build
+    monkeypatch.setenv("TOY_VERSION", "2.0")
+    assert toy().build != first.build
+
+
+def test_a_scenario_starts_no_adapter_by_itself(tmp_path: Path) -> None:
+    scenario = tmp_path / "one.toml"
+    scenario.write_text(
+        'path = { rate = "1 Mbit/s", rtt = "20 ms" }\nflows = [{ controller = "toy:reno" }]\n'
+        f'[stacks]\ntoy = "{adapter()}"\n',
+        encoding="utf-8",
+    )
+    code, message = command("run", str(scenario), "--world", "sim")
+    assert code == 2 and "stacks" in message, message
+
+
+def test_the_helper_in_python_speaks_the_protocol() -> None:
+    process = subprocess.Popen([sys.executable, str(ADAPTER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdin is not None and process.stdout is not None
+
+    def ask(content: bytes) -> bytes:
+        process.stdin.write(len(content).to_bytes(4, "little") + content)
+        process.stdin.flush()
+        return process.stdout.read(int.from_bytes(process.stdout.read(4), "little"))
+
+    assert json.loads(ask(b'{"protocol": 1}'))["name"] == "toy"
+    setup = {"seed": 1, "controller": "reno", "mtu": 1472}
+    assert json.loads(ask(json.dumps(setup).encode())) == {"ok": True}
+    # The application begins 5 ms into a turn of 20: a datagram leaves then, with a timer of a second.
+    asked = struct.pack("<QQII", 0, 20_000_000, 0, 1) + struct.pack("<QB7xQ", 5_000_000, 0, 3000)
+    answer = ask(asked)
+    until, timer, flags, delivered, *_ = struct.unpack_from("<16Q", answer)
+    assert (until, timer, flags, delivered) == (20_000_000, 1_005_000_000, 0, 0)
+    assert int.from_bytes(answer[128:132], "little") == 1
+    assert struct.unpack_from("<QBBHI", answer, 132) == (5_000_000, 0, 2, 0, 9)
+    # The answer to it, and all three thousand bytes follow in the same instant.
+    back = struct.pack("<QBBHI", 45_000_000, 0, 0, 0, 9) + bytes(9)
+    answer = ask(struct.pack("<QQII", 45_000_000, 64_999_999, 1, 0) + back)
+    assert struct.unpack_from("<16Q", answer)[2] == 1 and int.from_bytes(answer[128:132], "little") == 3
+    process.stdin.close()
+    assert process.wait(20) == 0 and process.stdout.read() == b""
+    process.stdout.close()
+
+
+# With it.
+
+
+needs_program = pytest.mark.usefixtures("quic_stacks")
+
+
+@needs_program
+@pytest.mark.usefixtures("with_toy")
+def test_a_stack_behind_an_adapter_runs_like_one_that_is_linked_in() -> None:
+    found = fp.compare(["toy:reno", "noq:newreno"], world="quic", seeds=1, **PATH)
+    assert found.notes == []
+    for label, goodput in zip(found.summary["controller"], found.summary["goodput_bps"], strict=True):
+        assert 6e6 < goodput < 9.8e6, label
+    assert "toy:reno" in {one["name"] for one in api.controllers()}
+    run = found.runs[0]
+    assert "toy 1.0" in json.dumps(run.summary) and "no pacing" in json.dumps(run.summary)
+    assert any(one.startswith("toy does not tell min_rtt") for one in run.unsupported)
+
+
+@needs_program
+@pytest.mark.usefixtures("with_toy")
+def test_flows_of_several_stacks_share_one_path() -> None:
+    document = {
+        "duration": "8 s",
+        "path": {"rate": "10 Mbit/s", "rtt": "40 ms", "buffer": "2 bdp"},
+        "flows": [{"controller": name} for name in ("toy:reno", "noq:newreno", "quinn:cubic", "toy:reno")],
+    }
+    (first,), (again,) = (fp.run(document, world="quic").runs for _ in range(2))
+    shares = [flow["goodput_bps"] for flow in first.summary["flows"]]
+    assert all(share > 3e5 for share in shares) and 7e6 < sum(shares) < 9.8e6
+    assert first.summary == again.summary
+
+
+@needs_program
+@pytest.mark.usefixtures("with_toy")
+def test_a_size_is_delivered_and_a_stop_ends_a_flow() -> None:
+    path = {"rate": "10 Mbit/s", "rtt": "40 ms"}
+    flows = [
+        {"controller": "toy:reno", "size": "500 kB", "start_jitter": "0 s"},
+        {"controller": "toy:fixed", "stop": "1 s"},
+    ]
+    (run,) = fp.run({"duration": "6 s", "path": path, "flows": flows}, world="quic").runs
+    sized, stopped = run.summary["flows"]
+    assert sized["completed"] and sized["delivered_bytes"] == 500_000
+    assert 0.4 < sized["end_ns"] / 1e9 < 5
+    assert stopped["end_ns"] == 1_000_000_000 and not stopped["completed"]
+
+
+@needs_program
+@pytest.mark.usefixtures("with_toy")
+def test_what_an_adapter_cannot_run_is_refused() -> None:
+    for flow, reason in (
+        ({"controller": "toy:cubic"}, "toy has no controller cubic; choose toy:reno, toy:fixed"),
+        ({"controller": "tcpls:cubic"}, "tcpls is not a stack of this world; it has noq, quinn, toy"),
+        (
+            {"controller": "toy:reno", "bursts": {"size": "10 kB", "every": "1 s"}},
+            "an adapter sends one stream",
+        ),
+    ):
+        (alternative,) = api.load(
+            {"path": {"rate": "1 Mbit/s", "rtt": "20 ms"}, "flows": [flow]}
+        ).alternatives
+        assert reason in (quic.WORLD.refuses(alternative) or "")
+
+
+@needs_program
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        ("hang", "does not answer within 2 s; look for a loop without end"),
+        ("complain", "does not answer within 2 s: xxx"),
+        ("die", "has ended (exit status: 1): the stack has failed an assertion"),
+        ("flood", "answers with 4294967295 bytes; at most 67108864 are read"),
+        ("grow", "wants to send 2"),
+        ("late", "an answer repeats the turn's end"),
+        ("past", "sends at 400 ms, before its turn, which begins at"),
+        ("long", "sends a datagram of 9000 bytes; the path carries 1 to 1472 (hosts.mtu)"),
+        ("short", "datagrams leave, and its answer ends after"),
+        ("fails", "ends its connection: the peer has closed"),
+        ("spin", "asks to be called again 1000 times within 1 ms, and does nothing"),
+    ],
+)
+def test_an_adapter_with_a_defect_ends_its_run_and_is_named(
+    how: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(stacks.VARIABLE, "2")
+    # Where nothing is delayed at its end, each instant is a turn.
+    path = {"rate": "10 Mbit/s", "rtt": "0 ms" if how == "spin" else "40 ms"}
+    document = {"duration": "60 s", "path": path, "flows": [{"controller": "toy:reno"}]}
+    with stacks.using([toy(how)]), pytest.raises(fp.WorldError) as caught:
+        fp.run(document, world="quic")
+    assert "stack toy (" in str(caught.value) and reason in str(caught.value), caught.value
+
+
+def _of_adapter(how: str) -> list[int]:
+    """Processes of an adapter that misbehaves so."""
+    found = []
+    for path in Path("/proc").iterdir():
+        if path.name.isdigit():
+            try:
+                words = (path / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if str(ADAPTER).encode() in words and how.encode() in words:
+                found.append(int(path.name))
+    return found
+
+
+def _soon(reached: Any) -> bool:
+    ends_s = time.monotonic() + 60
+    while not reached():
+        if time.monotonic() > ends_s:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+@needs_program
+def test_a_process_that_an_adapter_leaves_ends_with_the_run() -> None:
+    def left() -> list[str]:
+        listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+        return [line for line in listed.splitlines() if line == "sleep 600"]
+
+    before = len(left())
+    with stacks.using([toy("leak")]):
+        fp.run(
+            {
+                "duration": "1 s",
+                "path": {"rate": "1 Mbit/s", "rtt": "20 ms"},
+                "flows": [{"controller": "toy:reno"}],
+            },
+            world="quic",
+        )
+    assert _soon(lambda: len(left()) <= before)
+
+
+@needs_program
+def test_nothing_survives_the_death_of_the_parent() -> None:
+    script = (
+        "import fullpipe as fp\n"
+        "from fullpipe.runs.worlds import stacks\n"
+        f"with stacks.using([stacks.of_command('toy', {adapter('hang')!r})]):\n"
+        "    flows = [{'controller': 'toy:reno'}]\n"
+        "    path = {'rate': '1 Mbit/s', 'rtt': '20 ms'}\n"
+        "    fp.run({'duration': '60 s', 'path': path, 'flows': flows}, world='quic')\n"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", script], env={**os.environ, stacks.VARIABLE: "600"})
+    try:
+        # One that was asked what it is has ended; that of the run stays.
+        assert _soon(lambda: len(_of_adapter("hang")) == 1)
+    finally:
+        parent.send_signal(signal.SIGKILL)
+        parent.wait()
+    assert _soon(lambda: not _of_adapter("hang"))
+
+
+@needs_program
+def test_a_check_finds_that_packets_repeat_however_the_stack_is_asked() -> None:
+    found = quic_stacks.check(toy(), ["reno"], "2 s")
+    assert [one.way for one in found][-1] == "another seed" and not found[-1].same
+    assert all(one.equal for one in found), found
+    assert {one.digest for one in found[:-1]} == {found[0].digest} and found[0].packets > 1000
+
+
+@needs_program
+def test_a_check_names_the_first_packet_that_differs() -> None:
+    code, message = command(
+        "stacks", "check", adapter("random"), "--controller", "fixed", "--duration", "2 s", "--json"
+    )
+    assert code == 1, message
+    again = json.loads(message)[1]
+    assert not again["same"]
+    assert "bytes of the client at" in again["differs"] and again["differs"].startswith("packet ")
+
+
+@needs_program
+def test_stacks_are_listed() -> None:
+    code, message = command("stacks", "--stack", f"toy={adapter()}", "--json")
+    assert code == 0, message
+    assert [one["name"] for one in json.loads(message)] == ["noq", "quinn", "toy"]
+    code, message = command("stacks", "--stack", f"toy={adapter()}")
+    assert code == 0 and "toy:reno, toy:fixed" in message and "no pacing" in message, message
+
+
+@needs_program
+@pytest.mark.usefixtures("with_toy")
+def test_cases_are_played_over_an_adapter() -> None:
+    found = fp.conform("toy:reno", ["deep-buffer", "rate-up-10x"])
+    assert {one.verdict for one in found.results} <= {"pass", "fail"}, found
+    assert "toy 1.0" in found.versions
