@@ -2,7 +2,7 @@
 
 Run as a program: `quic_stand_in.py about`. `STAND_IN` in the environment names a way to misbehave;
 `STAND_IN_ABOUT`, `STAND_IN_HEADER`, `STAND_IN_STATE`, `STAND_IN_LOOKS` and `STAND_IN_PROVENANCE` are more of
-what it says, as JSON.
+what it says, as JSON, and `STAND_IN_INSIDE` what it takes controllers for.
 """
 
 import json

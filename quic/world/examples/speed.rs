@@ -44,7 +44,7 @@ fn main() {
                  \"1 bdp\" }}\nflows = [{{ controller = \"{controller}\" }}]\n"
             );
             let spec = resolve(&document, Format::Toml, None).expect("a scenario");
-            let options = Options { crypto, batch };
+            let options = Options { crypto, batch, ..Options::default() };
             let before = cpu_ns();
             let run = run_with(&spec, 1, &AtomicBool::new(false), options, &[]).expect("it runs");
             let cpu = (cpu_ns() - before) as f64 / 1e9;

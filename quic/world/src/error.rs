@@ -2,7 +2,7 @@
 
 use fullpipe_path::ConfigError;
 use fullpipe_scenario::ScenarioError;
-use fullpipe_scenario::wording::Mistake;
+use fullpipe_scenario::change_text::Mistake;
 
 /// Why a run could not be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
