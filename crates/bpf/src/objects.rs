@@ -4,6 +4,8 @@
 //! image of the controller's `Params`. Rust does not promise where a field of such a structure is, so that the table lists it for
 //! the compiler of the object, and [`layout`] finds it for the compiler of this program.
 
+use std::mem::discriminant;
+
 use fullpipe_cc::parameter::Kind;
 use fullpipe_cc::{CATALOGUE, Decimal, Params};
 
@@ -47,14 +49,12 @@ impl Object {
     /// All of them.
     pub const ALL: &'static [Object] = OBJECTS;
 
-    /// The object of a controller, whatever its parameters.
+    /// The object of a controller, whatever its parameters: the profile `repaired` of `bbr3` is one of the draft's.
     pub fn of(params: &Params) -> Option<&'static Object> {
-        Object::ALL.iter().find(|object| {
-            controller(object.controller).is_some_and(|other| {
-                (other.name(), other.profile().map(|(place, _)| place))
-                    == (params.name(), params.profile().map(|(place, _)| place))
-            })
-        })
+        let has = |object: &&Object| {
+            controller(object.controller).is_some_and(|other| discriminant(&other) == discriminant(params))
+        };
+        Object::ALL.iter().find(has)
     }
 
     /// The file to load under `name`.
@@ -152,7 +152,7 @@ pub fn layout(params: &Params) -> Vec<Field> {
     let own = info
         .parameters
         .iter()
-        .filter(|one| one.name != "profile" && (one.profile.is_none() || one.profile == profile));
+        .filter(|one| one.name != "profile" && profile.is_none_or(|chosen| one.is_in(chosen)));
     own.map(|parameter| {
         let with = |value: Decimal| {
             let mut changed = *params;
@@ -211,6 +211,14 @@ mod tests {
         assert!(file.windows(16).any(|window| window == b"bbr_1_1\0\0\0\0\0\0\0\0\0"));
         assert!(!file.windows(16).any(|window| window == NAME));
         assert_eq!(file.len(), object.bytes.len());
+    }
+
+    #[test]
+    fn repaired_profile_loads_with_its_own_parameters() {
+        let [draft, repaired] = ["bbr3", "bbr3:profile=repaired"].map(|text| controller(text).unwrap());
+        let object = Object::of(&repaired).unwrap();
+        assert_eq!(object.controller, "bbr3");
+        assert_ne!(object.file("fp", &draft, OPTIONS), object.file("fp", &repaired, OPTIONS));
     }
 
     #[test]

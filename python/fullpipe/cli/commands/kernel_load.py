@@ -19,7 +19,8 @@ Controller = Annotated[
 Profile = Annotated[
     str | None,
     typer.Option(
-        help="Of bbr3: draft (the IETF's) or linux (Google's kernel).", show_default="the controller's"
+        help="Of bbr3: draft (the IETF's), linux (Google's kernel) or repaired (the draft's, for falling rates).",
+        show_default="the controller's",
     ),
 ]
 Name = Annotated[
@@ -47,7 +48,8 @@ def load(
     Needs root, Linux 6.10 or newer with BTF, and libbpf; no compiler. Nothing has to keep running. It stays
     until `fullpipe kernel unload` or the next boot. docs/how-to/bbr3-on-your-kernel.md has what was proven.
     """
-    chosen = controller if profile is None else f"{controller}:profile={profile}"
+    mark = "," if ":" in controller else ":"
+    chosen = controller if profile is None else f"{controller}{mark}profile={profile}"
     called = name or default_name(chosen)
     loaded = json.loads(_native.kernel_load(chosen, called, as_default))
     if persist:
@@ -172,7 +174,9 @@ def default_name(controller: str) -> str:
     """What the kernel calls a controller, e.g. fp_bbr3_linux."""
     name, _, parameters = controller.partition(":")
     profiles = [one.partition("=")[2] for one in parameters.split(",") if one.startswith("profile=")]
-    return "_".join(["fp", name, *(one for one in profiles if one != "draft")])
+    called = "_".join([name, *(one for one in profiles if one != "draft")])
+    # Linux: TCP_CA_NAME_MAX is 16, with a NUL.
+    return f"fp_{called}" if len(called) <= 12 else called
 
 
 def _unit(name: str) -> Path:
