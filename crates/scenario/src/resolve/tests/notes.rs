@@ -217,7 +217,7 @@ fn settings_without_an_effect_are_noted() {
         ),
         (
             "queue = \"codel\"\nreverse = { before = [{ kind = \"ecn_blackhole\" }] }",
-            "hosts.ecn = true",
+            "compare = [\"cubic\"]\nhosts.ecn = true",
             "path.reverse.before[0]: ecn_blackhole has no effect",
         ),
         ("queue = \"codel:ecn=off\"", "", "path.queue: ecn has no effect: no packet there is ECN-capable"),
