@@ -19,6 +19,7 @@
 #                  needs Linux's source (apt install linux-source gcc); EVENTS=1000000 for a short run
 #   make bpf-objects  compiles our controllers for Linux kernels into crates/bpf/objects; needs Debian's clang-22, llvm-22, rustc-web,
 #                  cargo-web and libstd-rust-web-dev-bpf
+#   make audit     checks licences and sources by cargo-deny, and the oldest Rust by cargo-hack, where they are installed
 #   make package   packages the crates that others can use, builds them from their packages, and with Rust 1.88, their oldest
 #   make wheel     builds what others install into dist/: wheels for any Linux with glibc 2.17 or newer, and a source distribution
 #   make test-wheel  installs it into an empty environment, and uses it where no checkout is
@@ -34,6 +35,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 CARGO_TARGET := $(or $(CARGO_TARGET_DIR),target)
 PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --quiet
+# Locked versions come by uv where it is installed, which is faster.
+UV := $(shell command -v uv)
+LOCKED = $(if $(UV),$(UV) pip install --quiet --python,$(1) -m pip install --disable-pip-version-check --quiet) \
+	$(if $(UV),$(1)) --require-hashes -r
 
 # The packages beside the core, which are pure Python. What the second one depends on is installed with the tools that check it.
 PACKAGES := ./packages/studies
@@ -74,7 +79,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 .PHONY: help demo docs equal-builds test test-all lint lint-rust lint-python lint-citations test-rust test-no-std test-bpf test-python bpf-objects \
 	lab lab-engine lab-site \
 	lab-installed test-lab bench-lab quic test-quic stack-smoltcp stack-quiche stack-ngtcp2 stack-aioquic \
-	mistakes differential package wheel test-wheel test-sdist check-elsewhere lock instructions bench clean
+	mistakes differential audit package wheel test-wheel test-sdist check-elsewhere lock instructions bench clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -255,6 +260,20 @@ package:
 		echo "Rust $(MSRV) is not checked, because it is not installed: rustup toolchain install $(MSRV) --profile minimal"; \
 	fi
 
+# Licences and sources of all that is compiled, and what the oldest Rust compiles. Advisories, which need the network, and changes of the
+# public interface are the public forge's (.github/workflows/ci.yml).
+audit:
+	@if cargo deny --version > /dev/null 2>&1; then \
+		for one in Cargo.toml quic/Cargo.toml; do cargo deny --manifest-path $$one check --config deny.toml bans licenses sources || exit 1; done; \
+	else \
+		echo "licences and sources are checked by tests/test_lock.py only: cargo install cargo-deny"; \
+	fi
+	@if cargo hack --version > /dev/null 2>&1 && command -v rustup > /dev/null; then \
+		cargo hack check --locked --rust-version $(addprefix -p ,$(CRATES)); \
+	else \
+		echo "the oldest Rust is not checked by cargo-hack: cargo install cargo-hack"; \
+	fi
+
 # What others install: a wheel with the lab's page and the QUIC stacks, the packages beside the core, and a source distribution.
 # `zig cc` links against an old glibc, so that the wheel runs wherever that or a newer one is.
 GLIBC := 2.17
@@ -292,7 +311,7 @@ check-elsewhere: $(WHEEL_TOOLS)
 	done
 
 $(WHEEL_TOOLS): $(TOOLS) requirements/wheel.txt
-	$(PIP_INSTALL) --require-hashes -r requirements/wheel.txt
+	$(call LOCKED,$(BIN)/python) requirements/wheel.txt
 	@touch $@
 
 # Does not depend on the load of the machine. Needs valgrind.
@@ -345,13 +364,13 @@ $(TOOLS): requirements/build.txt
 		echo "cargo is missing: install stable Rust 1.88 or newer (https://rustup.rs), and open a new shell so" \
 			"that it is found" >&2; exit 1; }
 	$(PYTHON) -m venv --clear $(VENV)
-	$(PIP_INSTALL) --require-hashes -r requirements/build.txt
+	$(call LOCKED,$(BIN)/python) requirements/build.txt
 	@touch $@
 
 # What is in the other environment, Fullpipe and what it depends on, is imported from there.
 $(SITE_TOOLS): $(TOOLS) requirements/docs.txt
 	$(PYTHON) -m venv --clear $(SITE_VENV)
-	$(SITE_VENV)/bin/python -m pip install --disable-pip-version-check --quiet --require-hashes -r requirements/docs.txt
+	$(call LOCKED,$(SITE_VENV)/bin/python) requirements/docs.txt
 	@$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > \
 		"$$($(SITE_VENV)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/fullpipe.pth"
 	@touch $@
@@ -363,13 +382,13 @@ $(QUIC): $(TOOLS) $(QUIC_SOURCES)
 
 $(PACKAGE): $(TOOLS) $(SOURCES) requirements/studies.txt
 	@echo "Compiling and installing Fullpipe; the first time takes about five minutes"
-	$(PIP_INSTALL) --require-hashes -r requirements/studies.txt
+	$(call LOCKED,$(BIN)/python) requirements/studies.txt
 	$(PIP_INSTALL) --no-deps --no-build-isolation . $(PACKAGES)
 	@touch $@
 
 # The package and the tools that check it.
 $(DEV): $(TOOLS) $(SOURCES) requirements/dev.txt
 	@echo "Compiling and installing Fullpipe with the tools that check it; the first time takes about five minutes"
-	$(PIP_INSTALL) --require-hashes -r requirements/dev.txt
+	$(call LOCKED,$(BIN)/python) requirements/dev.txt
 	$(PIP_INSTALL) --no-deps --no-build-isolation . $(PACKAGES) $(DEV_PACKAGES)
 	@touch $(PACKAGE) $@

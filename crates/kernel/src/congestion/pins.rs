@@ -172,6 +172,15 @@ mod tests {
         }
     }
 
+    /// Unloads it however the test ends.
+    struct Unloaded<'a>(&'a str);
+
+    impl Drop for Unloaded<'_> {
+        fn drop(&mut self) {
+            let _ = unload(self.0);
+        }
+    }
+
     #[test]
     fn a_connection_keeps_what_is_unloaded_and_no_other_gets_it() {
         let name = format!("fpt{}", std::process::id());
@@ -180,6 +189,7 @@ mod tests {
             Ok(about) => assert!(about.contains("bbr1:probe_gain=1.1")),
             Err(error) => return println!("skipped: {error}"),
         }
+        let _unloaded = Unloaded(&name);
         assert!(available());
         let again = load(&ControllerChoice::parse("bbr3").unwrap(), &name, false).unwrap_err();
         assert!(again.to_string().contains("already"), "{again}");
