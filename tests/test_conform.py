@@ -414,7 +414,7 @@ def test_results_keyed_by_case_controller_world(tmp_path: Path, monkeypatch: pyt
 def test_failure_scenario_reproduces_in_simulator(tmp_path: Path) -> None:
     found = fp.conform("cubic", ["deep-buffer"])
     found.write(tmp_path)
-    (played,) = found.results[0].played
+    played = found.results[0].played[0]
     (again,) = fp.run(str(tmp_path / "cases" / "deep-buffer.toml"), world="sim", seeds=[1]).runs
     assert again.summary["flows"] == played.runs.runs[0].summary["flows"]
 
@@ -423,11 +423,13 @@ def test_logs_repeat_what_was_played(tmp_path: Path) -> None:
     found = fp.conform("bbr3", ["drain-time", "up-loss", "law.idle"])
     logged, without = found.log(tmp_path / "logs")
     assert sorted(path.name for path in logged) == [
-        "sim-bbr3-drain-time-seed1.qlog",
-        "sim-bbr3-drain-time-seed1.sqlog",
+        "sim-bbr3-drain-time-1-seed1.qlog",
+        "sim-bbr3-drain-time-1-seed1.sqlog",
+        "sim-bbr3-drain-time-2-seed1.qlog",
+        "sim-bbr3-drain-time-2-seed1.sqlog",
     ]
     assert without == ["up-loss"], "a schedule has no buffers"
-    (played,) = found.results[0].played
+    played = found.results[0].played[0]
     assert played.runs.runs[0].summary["flows"][0]["delivered_bytes"] > 0
     again = pool.run(worlds.named("sim"), [_job(played, None)])[0]
     assert again.summary["flows"] == played.runs.runs[0].summary["flows"]
@@ -444,7 +446,8 @@ def test_controllers_do_not_mix_output(tmp_path: Path, monkeypatch: pytest.Monke
     assert (tmp_path / "one" / "index.html").read_bytes() == held
     assert invoke("cubic", *asked, "two")[0] == 0
     assert sorted(path.name for path in (tmp_path / "logs").glob("*.qlog")) == [
-        "sim-bbr3-drain-time-seed1.qlog",
+        "sim-bbr3-drain-time-1-seed1.qlog",
+        "sim-bbr3-drain-time-2-seed1.qlog",
         "sim-bbr3-policer-seed1.qlog",
         "sim-cubic-policer-seed1.qlog",
     ]
@@ -545,7 +548,7 @@ def test_command_line_accepts_controller_file(tmp_path: Path) -> None:
 def test_a_notebook_shows_a_table() -> None:
     found = fp.conform("bbr3", "drain-inflight")
     assert "<table" in found._repr_html_() and "drain-inflight" in found._repr_html_()
-    assert repr(found) == "<Conformity: bbr3 passes 1 of 1 applicable case.>"
+    assert repr(found) == "<ConformanceReport: bbr3 passes 1 of 1 applicable case.>"
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ WORDS = {
     "queue",
     "reader",
     "resolve",
-    "said",
+    "change_text",
     "schema",
     "unit",
 }
@@ -143,7 +143,7 @@ def test_moved_file_keeps_fingerprint(source: str, place: str, tree: Tree) -> No
         ("crates/path/src/chain.rs", "//!", "//! Prose:"),
         ("crates/cc/src/controller.rs", ";\n", " ;\n\n"),
         (CONTROLLERS, "\n\n\n", "\n\n# More.\n"),
-        (CONTROLLERS, "_STACKS = (", "_STACKS  =  (\n"),
+        (CONTROLLERS, "_SUFFIX = ", "_SUFFIX  =   "),
     ],
 )
 def test_comments_and_layout_keep_fingerprint(source: str, before: str, after: str, tree: Tree) -> None:

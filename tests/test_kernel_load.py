@@ -224,7 +224,7 @@ def test_names_follow_from_controllers() -> None:
 def test_the_table_lists_the_objects_that_are_there() -> None:
     table = (REPOSITORY / "crates" / "bpf" / "src" / "table.rs").read_text(encoding="utf-8")
     listed = dict(re.findall(r'sha256: "(\w+)",\s*bytes: include_bytes!\("../objects/([\w-]+)\.o"\)', table))
-    assert len(listed) == len(CONTROLLERS)
+    assert len(listed) == len({one for one in CONTROLLERS if not one.endswith("repaired")})
     for digest, name in listed.items():
         made = (REPOSITORY / "crates" / "bpf" / "objects" / f"{name}.o").read_bytes()
         assert hashlib.sha256(made).hexdigest() == digest, f"{name}: run `make bpf-objects`"

@@ -223,7 +223,7 @@ def test_partial_run_is_incomplete(tmp_path: Path) -> None:
 @pytest.mark.parametrize("values", [[], float("nan"), [1.0, float("nan")]])
 def test_nothing_measured_meets_nothing(values: Any) -> None:
     found = within("x", values, paper="", least=-1e9)
-    assert not found.met and found.message == "no value"
+    assert not found.met and found.facts == "no value"
 
 
 def test_ordering_is_compared_per_seed() -> None:
@@ -231,14 +231,14 @@ def test_ordering_is_compared_per_seed() -> None:
     assert more("x", [1.0, 2.0, 3.0], [2.0, 4.0, 6.0], paper="").outcome is Outcome.MISSED
     assert more("x", [], [1.0], paper="").why == "no value"
     infinite = more("x", [1.0, 2.0, 3.0], [0.0, 0.0, 0.0], paper="", least=10)
-    assert infinite.met and infinite.message == "∞ times, the same for every seed"
+    assert infinite.met and infinite.facts == "∞ times, the same for every seed"
     none = more("x", [0.0, 0.0, 0.0], [1.0, 2.0, 3.0], paper="", least=1e-5)
-    assert none.outcome is Outcome.MISSED and none.message == "0 times, the same for every seed"
+    assert none.outcome is Outcome.MISSED and none.facts == "0 times, the same for every seed"
 
 
 def test_the_interval_is_beside_the_mean() -> None:
     found = within("x", [9.0, 10.0, 11.0], paper="10", least=9, most=11, unit="ms")
-    assert found.message == "10 ± 2.5 ms" and found.criterion == "9 to 11 ms"
+    assert found.facts == "10 ± 2.5 ms" and found.criterion == "9 to 11 ms"
     assert (found.outcome, found.why) == (Outcome.UNDECIDED, "the interval spans the limit")
     assert within("x", [9.0, 10.0, 11.0], paper="10", least=7, most=13, unit="ms").met
 
@@ -254,12 +254,12 @@ def test_the_interval_is_beside_the_mean() -> None:
     ],
 )
 def test_near_miss_prints_unlike_its_limit(value: float, limits: dict[str, float], message: str) -> None:
-    assert within("x", value, paper="", unit="of x", over=Over.NOTHING, **limits).message == message
+    assert within("x", value, paper="", unit="of x", over=Over.NOTHING, **limits).facts == message
 
 
 def test_equal_values_miss_strict_ordering() -> None:
     equal = more("x", [2.0, 3.0, 4.0], [2.0, 3.0, 4.0], paper="")
-    assert (equal.message, equal.outcome) == ("1 times, the same for every seed", Outcome.MISSED)
+    assert (equal.facts, equal.outcome) == ("1 times, the same for every seed", Outcome.MISSED)
     assert equal.reported("repetition") == "1 times, the same for every repetition"
 
 

@@ -65,14 +65,14 @@ def test_the_interval_decides(values: Any, limits: dict[str, float], outcome: Ou
 
 def test_identical_seeds_have_no_interval() -> None:
     found = within("x", [0.866] * 10, paper="", least=0.95, unit="of it")
-    assert found.message == "0.866 of it, the same for every seed" and "±" not in found.message
+    assert found.facts == "0.866 of it, the same for every seed" and "±" not in found.facts
     assert found.reported("repetition").endswith("for every repetition")
     assert finding(Finding("sim", [found]))["checks"][0]["ci95"] is None
 
 
 def test_deterministic_number_needs_no_seeds() -> None:
     found = within("x", 0.25, paper="", least=0.2, over=Over.NOTHING)
-    assert (found.outcome, found.message) == (MET, "0.25")
+    assert (found.outcome, found.facts) == (MET, "0.25")
     assert within("x", 0.25, paper="", least=0.3, over=Over.NOTHING).outcome is MISSED
 
 
@@ -91,11 +91,11 @@ STEPS = grid({(seed, kb): kb + seed / 10 for seed in (1, 2, 3) for kb in (10, 20
 def test_mixed_scenarios_report_range_over_seeds() -> None:
     one = STEPS.values("x", kb=10)
     assert (one.seeds, one.mixed) == ([1, 2, 3], False)
-    assert "±" in within("x", one, paper="", least=1).message
+    assert "±" in within("x", one, paper="", least=1).facts
     both = STEPS.values("x", kb=(10, 20))
     assert both.mixed and list(both.by_seed()) == pytest.approx([15.1, 15.2, 15.3])
     found = within("x", both, paper="", least=15, unit="ms")
-    assert found.message == "15.2 ms, 15.1 to 15.3 over 3 seeds"
+    assert found.facts == "15.2 ms, 15.1 to 15.3 over 3 seeds"
     assert (found.over, found.outcome, found.ours and found.ours.count) == (Over.CONDITIONS, MET, 3)
     undecided = within("x", both, paper="", least=15.2)
     assert (undecided.outcome, undecided.why) == (UNDECIDED, "seeds on both sides of the limit")
@@ -110,7 +110,7 @@ def test_mixed_scenarios_report_range_over_seeds() -> None:
 def test_statistic_per_seed_has_no_interval() -> None:
     largest = STEPS.each_seed(lambda runs: float(runs["x"].max() or 0), kb=(20, 90))  # type: ignore[arg-type]
     assert list(largest) == pytest.approx([90.1, 90.2, 90.3])
-    assert "±" not in within("x", largest, paper="", least=1).message
+    assert "±" not in within("x", largest, paper="", least=1).facts
     assert Data(pl.DataFrame(), pl.DataFrame()).each_seed(lambda _runs: 1.0) == []
 
 
@@ -119,18 +119,18 @@ def test_mixed_orderings_are_compared_per_scenario() -> None:
     large = Values([10.0, 1.0] * 3, [1, 1, 2, 2, 3, 3])
     small = Values([1.0, 10.0] * 3, [1, 1, 2, 2, 3, 3])
     found = more("x", large, small, paper="")
-    assert (found.message, found.outcome) == ("1 times, the same for every seed", MISSED)
+    assert (found.facts, found.outcome) == ("1 times, the same for every seed", MISSED)
 
 
 def test_random_scenarios_have_interval() -> None:
     ratios = [2.0, 4.0, 8.0, 4.0, 4.0]
     found = within("x", ratios, paper="", least=2, most=25, over=Over.POPULATION, middle=geometric)
-    assert found.outcome is MET and found.message == "4 (2.18 to 7.35)"
+    assert found.outcome is MET and found.facts == "4 (2.18 to 7.35)"
 
 
 def test_non_positive_values_have_no_geomean() -> None:
     for values in ([0.0, 1.0, 2.0], Values([0.0, 1.0], [1, 1]), Values([-1.0], [1])):
-        assert within("x", values, paper="", least=0, middle=geometric).message == "no value"
+        assert within("x", values, paper="", least=0, middle=geometric).facts == "no value"
 
 
 def test_seeds_are_matched() -> None:
@@ -162,9 +162,9 @@ def test_samples_with_zeros_use_their_extremes() -> None:
     few = more("x", [10.0, 11.0, 12.0], [0.0, 0.0], paper="")
     assert (few.outcome, few.why) == (UNDECIDED, "fewer than 3: 2")
     over_nothing = more("x", [10.0, 11.0, 12.0], [0.0] * 4, paper="")
-    assert over_nothing.met and over_nothing.message == "∞ times, the same for every seed"
+    assert over_nothing.met and over_nothing.facts == "∞ times, the same for every seed"
     wide = more("x", [10.0, 11.0, 12.0], [0.0, 0.0, 5.0, 20.0], paper="")
-    assert (wide.message, wide.outcome) == ("0.5 to ∞ times", UNDECIDED) and wide.why and not wide.few
+    assert (wide.facts, wide.outcome) == ("0.5 to ∞ times", UNDECIDED) and wide.why and not wide.few
     assert more("x", [10.0, 11.0, 12.0], [0.0, 0.0, 5.0, 8.0], paper="").met
     assert more("x", [0.0, 0.0, 0.0], [1.0, 2.0, 3.0, 4.0], paper="").outcome is MISSED
     assert more("x", [0.0, 1.0, 2.0], [0.0, 0.0, 3.0, 4.0], paper="").why.startswith("ratios to or of")
@@ -179,7 +179,7 @@ def test_mean_over_partial_runs_decides_nothing() -> None:
     values = Data(pl.DataFrame(rows), pl.DataFrame()).values("x")
     assert (len(values), values.without) == (8, 2)
     for found in (within("x", values, paper="", least=0.5), more("x", values, values, paper="", least=0.5)):
-        assert (found.outcome, found.message) == (UNDECIDED, "no value")
+        assert (found.outcome, found.facts) == (UNDECIDED, "no value")
     assert within("x", values, paper="", least=0.5).why == "no value in 2 of 10"
     assert within("x", values.over(values), paper="", least=0.5).why == "no value in 4 of 12"
 
@@ -190,7 +190,7 @@ def test_event_that_never_happens_exceeds_limit() -> None:
         return within("x", Data(pl.DataFrame(rows), pl.DataFrame()).values("x"), paper="", most=2, unit="s")
 
     assert after(math.inf, math.inf, math.inf).outcome is MISSED
-    assert (after(1.0, 1.1, math.inf).outcome, after(1.0, 1.1, math.inf).message) == (UNDECIDED, "1 to ∞ s")
+    assert (after(1.0, 1.1, math.inf).outcome, after(1.0, 1.1, math.inf).facts) == (UNDECIDED, "1 to ∞ s")
     assert after(3.0, 3.1, math.inf).outcome is MISSED
 
 
@@ -205,13 +205,13 @@ def test_infinite_statistic_exceeds_every_limit() -> None:
     # Such as the largest value divided by the smallest, which is zero.
     some = Values([1.1, 1.2, math.inf], [1, 2, 3], conditions=True)
     found = within("spread", some, paper="", most=2, unit="times")
-    assert (found.message, found.outcome) == ("1.1 to ∞ times", UNDECIDED) and found.why
+    assert (found.facts, found.outcome) == ("1.1 to ∞ times", UNDECIDED) and found.why
     assert within("spread", [math.inf] * 3, paper="", most=2).outcome is MISSED
     assert within("spread", some, paper="", least=1).met
     reported = finding(Finding("sim", [found]))["checks"][0]
     assert (reported["ours"], reported["range"], reported["infinite"]) == (None, [1.1, None], True)
     within_zero = within("x", [-5.0, math.inf, math.inf], paper="", most=2)
-    assert within_zero.message == "-5 to ∞"
+    assert within_zero.facts == "-5 to ∞"
 
 
 # Orderings over unlike scenarios of which some runs are missing.
@@ -241,7 +241,7 @@ def test_same_seed_and_scenario_are_paired(gone: list[tuple[int, int]]) -> None:
     small = {key: x / 2 for key, x in LARGE.items()}
     left = {key: x for key, x in LARGE.items() if key not in gone}
     for found in (ordered(two(left, small)), ordered(two(LARGE, {key: small[key] for key in left}))):
-        assert (found.message, found.outcome, found.over) == (
+        assert (found.facts, found.outcome, found.over) == (
             "2 times, the same for every seed",
             MET,
             Over.CONDITIONS,
@@ -252,7 +252,7 @@ def test_equal_seeds_are_not_paired_positionally() -> None:
     small = {key: x / 2 for key, x in LARGE.items()}
     del small[1, 1]
     large = {key: x for key, x in LARGE.items() if key != (1, 100)}
-    assert ordered(two(large, small)).message == "2 times, the same for every seed"
+    assert ordered(two(large, small)).facts == "2 times, the same for every seed"
 
 
 def test_unpairable_scenarios_decide_nothing() -> None:
@@ -272,7 +272,7 @@ def test_unpairable_scenarios_decide_nothing() -> None:
 )
 def test_two_modes_report_no_mean(least: float, outcome: Outcome) -> None:
     found = within("x", [0.4, 0.86, 0.42, 0.88, 0.87], paper="", least=least, unit="of it")
-    assert found.message == "two modes: 0.41 of it in 2 of 5 runs, 0.87 of it in 3"
+    assert found.facts == "two modes: 0.41 of it in 2 of 5 runs, 0.87 of it in 3"
     assert found.outcome is outcome
     assert found.why == ("two modes, on both sides of the limit" if outcome is UNDECIDED else "")
     reported = finding(Finding("sim", [found]))["checks"][0]
@@ -285,13 +285,13 @@ def test_modes_around_range_miss_it() -> None:
 
 def test_opposite_ratio_modes_are_reported() -> None:
     found = more("x", [60.0, 60.0, 0.1, 0.11, 62.0], [1.0] * 5, paper="", least=5)
-    assert found.message == "two modes: 0.105 times in 2 of 5 runs, 60.7 times in 3"
+    assert found.facts == "two modes: 0.105 times in 2 of 5 runs, 60.7 times in 3"
     assert found.outcome is UNDECIDED
 
 
 def test_mode_of_zero_denominators_is_infinite() -> None:
     found = more("x", [84.0] * 5, [1.0, 1.0, 1.0, 0.0, 0.0], paper="", least=10)
-    assert found.message == "two modes: 84 times in 3 of 5 runs, ∞ times in 2" and found.met
+    assert found.facts == "two modes: 84 times in 3 of 5 runs, ∞ times in 2" and found.met
     reported = finding(Finding("sim", [found]))["checks"][0]
     assert reported["infinite"] and (reported["ours"], reported["range"]) == (None, [84.0, None])
     assert reported["modes"] == [pytest.approx([84.0] * 3), [None, None]]
@@ -300,15 +300,15 @@ def test_mode_of_zero_denominators_is_infinite() -> None:
 
 def test_mean_with_infinite_ratio_is_undefined() -> None:
     found = more("x", [84.0, 84.0, 84.0, 84.0], [1.0, 1.0, 1.0, 0.0], paper="", least=10, most=100)
-    assert (found.message, found.outcome) == ("84 to ∞ times", UNDECIDED) and "±" not in found.message
+    assert (found.facts, found.outcome) == ("84 to ∞ times", UNDECIDED) and "±" not in found.facts
     assert more("x", [84.0] * 4, [1.0, 1.0, 1.0, 0.0], paper="", least=10).met
     reported = finding(Finding("sim", [found]))["checks"][0]
     assert (reported["ours"], reported["ci95"], reported["infinite"]) == (None, None, True)
     both = more("x", [84.0, 84.0, 0.0], [1.0, 0.0, 1.0], paper="", least=10)
-    assert (both.message, both.outcome) == ("0 to ∞ times", UNDECIDED)
+    assert (both.facts, both.outcome) == ("0 to ∞ times", UNDECIDED)
     # Of unlike scenarios, too: a seed's mean with one to zero is infinite.
     large, small = (Values(of, [1, 1, 2, 2, 3, 3]) for of in ([8.0, 9.0] * 3, [2.0, 0.0] * 3))
-    assert more("x", large, small, paper="").message == "∞ times, the same for every seed"
+    assert more("x", large, small, paper="").facts == "∞ times, the same for every seed"
 
 
 def test_infinite_ratio_is_null_in_json() -> None:
@@ -325,7 +325,7 @@ def test_infinite_ratio_is_null_in_json() -> None:
 def test_mode_share_has_interval() -> None:
     runs = [0.86, 0.4, 0.87, 0.88, 0.87, 0.85, 0.86, 0.86, 0.87, 0.88]
     found = share("x", [value > 0.6 for value in runs], paper="", least=0.5)
-    assert found.outcome is MET and found.message == "0.9 of runs (0.596 to 0.982)"
+    assert found.outcome is MET and found.facts == "0.9 of runs (0.596 to 0.982)"
     assert share("x", [value > 0.6 for value in runs], paper="", least=0.9).outcome is UNDECIDED
     assert share("x", [False] * 10, paper="", least=0.9).outcome is MISSED
     assert share("x", [True] * 2, paper="", least=0.1).why == "fewer than 3: 2"
@@ -350,7 +350,7 @@ def test_share_reports_runs_it_needs(limits: dict[str, float], fewest: int) -> N
 
 def test_median_is_labelled_as_such() -> None:
     found = within("x", [1.0, 2, 3, 4, 5, 6, 1e6], paper="", most=7, middle=median, unit="s")
-    assert found.outcome is UNDECIDED and found.message.startswith("4 s (median) (1 to ")
+    assert found.outcome is UNDECIDED and found.facts.startswith("4 s (median) (1 to ")
     short = within("x", [1.0, 2, 30], paper="", most=7, middle=median)
     assert short.why == "no interval from 3 values"
 
@@ -358,10 +358,10 @@ def test_median_is_labelled_as_such() -> None:
 def test_protocol_range_includes_paper_value() -> None:
     protocols = {"shuffled": 0.9, "in order": 0.61, "in order, deep": 0.89}
     found = covers("accuracy", protocols, 0.813, paper="81.3 %")
-    assert found.outcome is MET and found.message == "0.61 to 0.9 over 3 protocols"
+    assert found.outcome is MET and found.facts == "0.61 to 0.9 over 3 protocols"
     assert found.criterion == "a range that includes 0.813"
     assert covers("accuracy", protocols, 0.95, paper="").outcome is MISSED
-    assert covers("accuracy", {}, 0.95, paper="").message == "no value"
+    assert covers("accuracy", {}, 0.95, paper="").facts == "no value"
 
 
 # Words.

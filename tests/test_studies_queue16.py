@@ -487,7 +487,7 @@ def test_two_modes_at_15_percent_reported(sunk: float, outcome: Outcome) -> None
     found = judged("queue16.fig8", rows)
     (close,) = (one for one in found.checks if "15 % loss" in one.what and "divided" not in one.what)
     assert close.outcome is outcome
-    assert close.message == (
+    assert close.facts == (
         f"two modes: {sunk:g} in 20 of 40 runs, 0.9 in 20" if sunk < 0.8 else "0.9, the same for every seed"
     )
 
@@ -496,7 +496,7 @@ def test_never_drained_queue_is_infinite() -> None:
     rows = [{**row, "seconds_to_drain": math.inf} for row in grid_rows("queue16.fig3", IDEAL["queue16.fig3"])]
     found = judged("queue16.fig3", pl.DataFrame(rows, infer_schema_length=None))
     (gone,) = (one for one in found.checks if "queue is gone" in one.what)
-    assert (gone.outcome, gone.message) == (Outcome.MISSED, "∞ s, the same for every seed")
+    assert (gone.outcome, gone.facts) == (Outcome.MISSED, "∞ s, the same for every seed")
     there, none = pl.DataFrame({"time_s": [41.0]}), pl.DataFrame({"time_s": []})
     assert fig3_claim._since(40.0, 42.5, there) == 2.5
     assert (fig3_claim._since(40.0, None, there), fig3_claim._since(40.0, None, none)) == (math.inf, None)

@@ -319,7 +319,7 @@ from fullpipe.runs.sweep import carry_out
 from fullpipe.runs.worlds import sim
 
 marks = os.open({marks!r}, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-told = os.open({told!r}, os.O_WRONLY | os.O_CREAT)
+reported = os.open({reported!r}, os.O_WRONLY | os.O_CREAT)
 whole = sim.Simulator.run
 
 def marked(self, job, *more):
@@ -332,7 +332,7 @@ carry_out(
     quick_tasks(),
     Store(Path({folder!r})),
     Local(cores=2),
-    watch=lambda progress: os.pwrite(told, b"%6d" % progress.runs, 0),
+    watch=lambda progress: os.pwrite(reported, b"%6d" % progress.runs, 0),
 )
 """
 

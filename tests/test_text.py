@@ -91,7 +91,7 @@ def test_every_exception_is_one_printable_line(text: str) -> None:
     raised += [mistake("path.rtt", text, "a time", "write 40 ms"), errors.unusable("--out", text, text)]
     for error in raised:
         assert obeyed(str(error)) == [] and "\n" not in str(error)
-    assert obeyed(plugins.wording(ValueError(text))) == []
+    assert obeyed(plugins.message(ValueError(text))) == []
 
 
 def test_long_value_error_ends_with_fix() -> None:
