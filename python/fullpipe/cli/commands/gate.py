@@ -256,7 +256,7 @@ def diff(
 ) -> None:
     """Compare two baselines without a run, or the code here with a revision of it.
 
-    Exit code 1: they differ. --against needs a \\[build] in the gate file, and --allow-programs to run its
+    Exit code 1: they differ. --against needs a table build in the gate file, and --allow-programs to run its
     command; or controllers in Python files, and --code.
     """
     from fullpipe.gate import checking

@@ -19,7 +19,7 @@ Controller = Annotated[
 Profile = Annotated[
     str | None,
     typer.Option(
-        help="Of bbr3: draft (the IETF's), linux (Google's kernel) or repaired (the draft's, for falling rates).",
+        help="Of bbr3: draft (the IETF's), linux (Google's kernel) or repaired (for falling rates).",
         show_default="the controller's",
     ),
 ]
