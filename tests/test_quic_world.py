@@ -178,7 +178,7 @@ def test_a_comparison_in_the_world() -> None:
     assert set(found.series()["world"]) == {"quic"}
 
 
-# What is not honoured is in the results.
+# What is not supported is in the results.
 
 
 @pytest.mark.usefixtures("there")

@@ -291,8 +291,8 @@ STRANGE = {
     "provenance null": body_of({"provenance": None}),
     "untrustworthy a number": body_of({"provenance": {"untrustworthy": 5}}),
     "untrustworthy numbers": body_of({"provenance": {"untrustworthy": [5]}}),
-    "not honoured, a number": body_of({"provenance": {"unsupported": 5}}),
-    "not honoured, numbers": body_of({"provenance": {"unsupported": [5]}}),
+    "not supported, a number": body_of({"provenance": {"unsupported": 5}}),
+    "not supported, numbers": body_of({"provenance": {"unsupported": [5]}}),
     "summary deep": body_of({}, lengths=[100_000, 0, 0], packed=b"[" * 100_000),
 }
 

@@ -204,7 +204,7 @@ pub(crate) fn transfer_with(params: Params, bytes: usize, mtud: bool) -> Outcome
     Outcome { received, took: now - start, dropped, view, stats }
 }
 
-/// Every controller delivers all bytes, and knows of its packets what the stack knows; `check` is told of each transfer.
+/// Every controller delivers all bytes, and knows of its packets what the stack knows; `check` receives each transfer.
 pub(crate) fn every_controller_delivers_everything(check: impl Fn(&Outcome)) {
     for info in fullpipe_cc::CATALOGUE {
         let outcome = transfer(info.name, 1_000_000, false);

@@ -58,7 +58,7 @@ impl Tun {
         unsafe { sys::ioctl(&tun.fd, libc::TUNSETVNETHDRSZ, &mut header_bytes) }
             .map_err(|error| EmuError::system("set the size of the TUN header", error))?;
         // IPv6 is not split by the ferry, so the kernel is not offered TSO6.
-        // Frames with CWR, which a TCP that was told of marks sets, are whole as well.
+        // Frames with CWR, which a TCP sets that was notified of marks, are whole as well.
         let offloads = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO_ECN;
         sys::ioctl_number(&tun.fd, libc::TUNSETOFFLOAD, offloads.into())
             .map_err(|error| EmuError::system("enable offloads of the TUN device", error))?;

@@ -72,7 +72,7 @@ struct Numbered<P> {
     number: u64,
 }
 
-/// What a path can carry and a log be told of.
+/// What a path can carry and a log can contain.
 pub(crate) trait Payload: Clone {
     /// It is offered to the path; returns its number.
     fn offered(&self, recorder: &mut Recorder, now: Time, packet: &Packet) -> u64;

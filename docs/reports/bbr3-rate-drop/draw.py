@@ -1,10 +1,9 @@
 """Draws the figures of docs/reports/bbr3-rate-drop.md: `python docs/reports/bbr3-rate-drop/draw.py`.
 
-Two are runs of the scenarios beside this file, with seed 1; the third is of results/drops.jsonl.
+They are runs of the scenarios beside this file, with seed 1.
 """
 
 import importlib
-import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import altair as alt
 import polars as pl
 
 import fullpipe as fp
-from fullpipe import evidence, files
+from fullpipe import files
 from fullpipe.report.figures import svg
 from fullpipe_studies import charts
 
@@ -27,7 +26,7 @@ COLOURS = {"draft": "#d55e00", "Google": "#009e73", "repaired": "#0072b2", "BBRv
 DROP_S, WIDTH, HEIGHT = 20, 560, 130
 
 
-def drawn(frame: pl.DataFrame, y: str, title: str, x: str = "seconds after the drop", **scale: Any) -> Any:
+def drawn(frame: pl.DataFrame, y: str, title: str) -> Any:
     """Lines of the forms of BBR, in their colours and dashes."""
     names = frame["form"].unique(maintain_order=True).to_list()
     colours = alt.Scale(domain=names, range=[COLOURS[one] for one in names])
@@ -38,7 +37,7 @@ def drawn(frame: pl.DataFrame, y: str, title: str, x: str = "seconds after the d
         alt.Chart(charts.values(frame))
         .mark_line(strokeWidth=1.5)
         .encode(
-            x=alt.X("x:Q", title=x, scale=alt.Scale(nice=False, **scale)),
+            x=alt.X("x:Q", title="seconds after the drop", scale=alt.Scale(nice=False)),
             y=alt.Y("y:Q", title=y),
             color=alt.Color("form:N", scale=colours, legend=charts.LEGEND),
             strokeDash=alt.StrokeDash("form:N", scale=dashes, legend=charts.LEGEND),
@@ -70,30 +69,9 @@ def over_time(name: str, title: str) -> alt.TopLevelMixin:
     )
 
 
-def settled() -> alt.TopLevelMixin:
-    """The time until the queue is gone, by the buffer."""
-    rows = []
-    for line in evidence.read(drops.FILE):
-        cell, form = drops.BY_NAME[line["key"]["cell"]], FORMS.get(line["key"]["controller"])
-        if form is None or cell.factor != 10 or cell.name != f"10-fold, {cell.bdps:g} BDP":
-            continue
-        time = line["settled_s"]["median"]
-        rows.append({"x": math.log2(cell.bdps), "y": drops.AFTER_S if time is None else time, "form": form})
-    order = list(COLOURS)
-    rows.sort(key=lambda row: (order.index(row["form"]), row["x"]))
-    chart = drawn(
-        pl.DataFrame(rows),
-        "s; 60 is never",
-        "Median time until the queue is gone, 50 to 5 Mbit/s",
-        "log2 of the buffer in BDP",
-    )
-    return chart
-
-
 DRAWINGS = {
     "deep": lambda: over_time("deep", "50 to 5 Mbit/s with a buffer of 4 BDP"),
     "standing": lambda: over_time("standing", "50 to 5 Mbit/s with a buffer of 1 BDP"),
-    "settled": settled,
 }
 
 

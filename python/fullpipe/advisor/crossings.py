@@ -106,7 +106,7 @@ def nearest(
 ) -> tuple[list[Crossing], list[Looked]]:
     """The changes in each quantity and direction, the nearest first; and where it looked for them.
 
-    Every path on the way has `seeds` seeds. `begin` is told of each quantity, and of the part that is done.
+    Every path on the way has `seeds` seeds. `begin` receives each quantity, and of the part that is done.
     """
     path = question.numbers()
     seek = _Seek(bench, question, goal, now, range(1, seeds + 1), until_s)

@@ -89,7 +89,7 @@ class Result:
 
     @property
     def unsupported(self) -> list[str]:
-        """What was not honoured of what the case asks for, in sentences; empty if all was."""
+        """What was not supported of what the case asks for, in sentences; empty if all was."""
         message = (one for played in self.played for run in played.runs.runs for one in run.unsupported)
         return list(dict.fromkeys(message))
 
@@ -142,7 +142,7 @@ class CaseResults:
 
     @property
     def unsupported(self) -> list[str]:
-        """What was not honoured in some case, in sentences; empty if all was."""
+        """What was not supported in some case, in sentences; empty if all was."""
         return list(dict.fromkeys(sentence for one in self.results for sentence in one.unsupported))
 
     @property

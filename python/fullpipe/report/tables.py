@@ -83,7 +83,7 @@ def flow_notes(results: Runs) -> list[str]:
 
 
 def run_notes(results: Runs) -> list[str]:
-    """What short headings mean, which runs cannot be trusted, what was not honoured, what did not run."""
+    """What short headings mean, which runs cannot be trusted, what was not supported, what did not run."""
     doubts = [
         f"{MARK.strip()} {run.label}, {run.world}, seed {run.seed} is untrustworthy: {reason}"
         for run in results.runs

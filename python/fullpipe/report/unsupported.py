@@ -40,7 +40,7 @@ class Unsupported:
 
 
 def unsupported_runs(results: Runs) -> list[Unsupported]:
-    """What was not honoured. Alternatives with the same sentences stand together."""
+    """What was not supported. Alternatives with the same sentences stand together."""
     together: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for group in results.groups:
         if group.unsupported:

@@ -210,7 +210,7 @@ proptest! {
         }
     }
 
-    /// The driver discards other packets than the stack forgot, and may be told of those later.
+    /// The driver discards other packets than the stack forgot, and may be notified of those later.
     #[test]
     fn forgotten_packets_keep_event_order(steps in prop::collection::vec(step(), 1..120)) {
         for info in CATALOGUE {

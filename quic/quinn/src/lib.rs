@@ -12,7 +12,7 @@
 //! transport.congestion_controller_factory(Arc::new(cubic));
 //! ```
 //!
-//! # What quinn cannot honour
+//! # What quinn cannot support
 //!
 //! The adapter is for quinn-proto 0.11.19. **Its pacer takes no rate** (`connection/pacing.rs`): it paces by 1.25 windows a
 //! smoothed RTT, whatever the controller says. A BBR keeps a window of about two bandwidth-delay products, so quinn sends up to 2.5

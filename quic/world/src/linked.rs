@@ -121,7 +121,7 @@ impl Linked {
         }
     }
 
-    /// A log is told of it, if there is a tap. Before it starts.
+    /// Connects it to the log, if there is a tap. Called before the flow starts.
     pub(crate) fn tap(&mut self, tap: Option<Tap>) {
         self.setup.tap = tap;
     }

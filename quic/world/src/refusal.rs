@@ -19,7 +19,7 @@ pub fn refuses(spec: &Spec) -> Option<String> {
 
 /// The same, where the program brings controllers of its own.
 pub fn refuses_with(spec: &Spec, own: &[Own]) -> Option<String> {
-    // A scenario's largest MTU leaves less payload than the 65527 bytes that a stack can be told of.
+    // A scenario's largest MTU leaves less payload than the 65527 bytes that a stack can be given.
     let (least, most) = (LEAST_PAYLOAD + HEADER_BYTES, MAX_MTU);
     if !(least..=most).contains(&spec.mtu_bytes) {
         return Some(format!(

@@ -1,4 +1,4 @@
-//! A stack in a process of its own, as the world is told of it (`quic/adapters/PROTOCOL.md`, About).
+//! A stack in a process of its own, as it describes itself (`quic/adapters/PROTOCOL.md`, About).
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ pub enum Layer {
     Ip,
 }
 
-/// A stack in a process of its own, as a run is told of it.
+/// A stack in a process of its own, as a run is given it.
 #[derive(Clone, Debug, Deserialize)]
 pub struct OutsideStack {
     /// As in `NAME:controller`.

@@ -1,4 +1,4 @@
-//! What a log is told of a flow.
+//! What a log receives of a flow.
 //!
 //! A connection of a logged run has keys that note each packet: its number and its frames, which only keys see as they are. The
 //! sender's packets are told when they are protected, those of the receiver when the sender has opened them. That a packet is lost

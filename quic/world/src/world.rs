@@ -34,7 +34,7 @@ const MOST_AT_ONCE: u32 = 10_000_000;
 
 /// Everything in a run. It lives on the run's thread.
 pub(crate) struct World {
-    /// Who is told of each event.
+    /// Who receives each event.
     watch: Option<&'static Beat>,
     pub(crate) now: Time,
     begun: bool,
@@ -66,7 +66,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// The world before the run. A path that nobody changes may be `fixed`, which is faster. `log` is told of packets.
+    /// The world before the run. A path that nobody changes may be `fixed`, which is faster. `log` receives the packets.
     pub(crate) fn new(
         spec: &Spec,
         seed: u64,

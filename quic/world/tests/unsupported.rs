@@ -1,4 +1,4 @@
-//! What a result says of what was not honoured.
+//! What a result says of what was not supported.
 
 mod common;
 

@@ -2,7 +2,7 @@
 //!
 //! - here: the connection's state, and what is reported to the controller; [`acknowledge`]: an ACK, step by step;
 //! - [`scoreboard`]: outstanding segments, with SACK tags; [`rack`]: which are lost; [`losses`]: what the controller
-//!   is told of them; [`rtt`]: RTT and timeout;
+//!   receives them; [`rtt`]: RTT and timeout;
 //! - [`marking`]: ECN; [`recovery`]: the recovery state machine with undo;
 //! - [`transmit`]: bursts, pacing, retransmissions; [`timers`]; [`send_buffer`]: that of Linux hosts, and its writer;
 //! - [`metrics`]: what connections leave for the next.

@@ -374,7 +374,7 @@ pub(super) struct Cap {
 }
 
 impl Cap {
-    /// Looks at the controller, which has just been told of a packet that was sent.
+    /// Looks at the controller, which was just notified of a packet that was sent.
     pub(super) fn see(&mut self, controller: &dyn Controller) {
         self.binds = self.granted().is_some_and(|granted| controller.window() >= granted);
     }
@@ -389,7 +389,7 @@ impl Cap {
         self.most.map(|most| most.saturating_add(super::UNFILLED))
     }
 
-    /// What the stack is told of a window.
+    /// What the stack learns of a window.
     pub(super) fn grant(&self, window: u64) -> u64 {
         self.granted().map_or(window, |granted| window.min(granted))
     }
