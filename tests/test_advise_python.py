@@ -279,3 +279,10 @@ def test_wrong_argument_type_is_named(name: str, given: Any) -> None:
     with pytest.raises(fp.ScenarioError) as caught:
         fp.advise(**(asked | {name: given}))
     assert caught.value.field == name
+
+
+def test_kernel_names_are_those_of_scenarios() -> None:
+    path: dict[str, Any] = {"rate": "10 Mbit/s", "rtt": "20 ms", "seeds": 2}
+    ours = fp.advise(**path, candidates=["bbr1", "cubic"], competitors=["bbr1:1"])
+    linux = fp.advise(**path, candidates=["bbr", "CUBIC"], competitors=["bbr:1"])
+    assert str(linux) == str(ours)

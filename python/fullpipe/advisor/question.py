@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 from fullpipe._native import ScenarioError
@@ -93,6 +94,12 @@ class Question(PathValues):
     # How long a long flow is watched, from its start; by default `duration_s` decides.
     duration: Amount | None = None
     candidates: tuple[str, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        # Names are compared with those of results, which are the scenario's.
+        object.__setattr__(self, "candidates", tuple(map(_canonical, self.candidates)))
+        others = tuple((_canonical(name), count) for name, count in self.competitors)
+        object.__setattr__(self, "competitors", others)
 
     @property
     def ranges(self) -> tuple[str, ...]:
@@ -298,6 +305,17 @@ def competitors(given: Sequence[str]) -> tuple[tuple[str, int], ...]:
         else:
             found.append((one, 1))
     return tuple(found)
+
+
+@cache
+def _canonical(name: str) -> str:
+    """A controller as a scenario names it: `bbr1` for `bbr`. An unknown one stays, to be refused later."""
+    path = {"rate": "1 Mbit/s", "rtt": "1 ms"}
+    document = {"path": path, "compare": [name], "flows": [{}], "duration": "1 s"}
+    try:
+        return scenario.from_document(document, programs=False).alternatives[0].label
+    except ScenarioError:
+        return name
 
 
 def path_of(given: Mapping[str, Any]) -> dict[str, Any]:
