@@ -53,7 +53,7 @@ Out = Annotated[
 OutOfRuns = Annotated[
     Path | None,
     typer.Option(
-        help="Folder that `study run` wrote; of several papers, the one with a subfolder each.",
+        help="Folder that `study run` wrote. For several papers: the folder with a subfolder for each.",
         show_default="out/study-PAPER",
         parser=path,
     ),

@@ -143,7 +143,11 @@ def _path_option(
     """The annotation and the default of an option of a path."""
     flag, file = one.shape == "flag", one.shape == "file"
     example = f", e.g. '{one.example}'" if one.example and not flag and one.shape != "queue" else ""
-    asked = f" A range, e.g. '{one.range}', asks for all of it." if ranges and one.range else ""
+    asked = (
+        f" A range, e.g. '{one.range}', means that the value is unknown; the answer is for the whole range."
+        if ranges and one.range
+        else ""
+    )
     option = typer.Option(
         f"--{way}{one.option}",
         help=f"{one.summary}{example}.{asked}",

@@ -256,8 +256,8 @@ def diff(
 ) -> None:
     """Compare two baselines without a run, or the code here with a revision of it.
 
-    Exit code 1: they differ. --against needs a table build in the gate file, and --allow-programs to run its
-    command; or controllers in Python files, and --code.
+    Exit code 1: they differ. With --against, the gate file needs a table `build`, whose command runs only
+    with --allow-programs. Controllers in Python files need no build, but --code.
     """
     from fullpipe.gate import checking
     from fullpipe.gate.options import ignore

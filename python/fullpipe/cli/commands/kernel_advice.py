@@ -33,7 +33,7 @@ def advice(
     replace_larger: ReplaceLarger = False,
     as_json: AsJson = False,
 ) -> None:
-    """Is the advised controller the best in the kernel, too? Holds `fullpipe advise` to it on random paths.
+    """Check on random paths whether the controller that `fullpipe advise` names is the kernel's best, too.
 
     Every path is answered by simulation; then all candidates run in the kernel world, in the same scenarios,
     three to eight times. On 90 % of the paths, the advised one must score within 2 % of the best.

@@ -50,9 +50,10 @@ def check(
 ) -> None:
     """Check whether an adapter gives equal packets for equal seeds, however it is asked.
 
-    Each controller runs over the same path: twice in turns so short that nothing can arrive which leaves in
-    them; in turns of an instant each; on one core, while other processes take it; and with another seed. The
-    first packet that differs is named. Exit code 1: packets differ.
+    Each controller runs five times over one path. Twice, the adapter is asked for one window of time after
+    another, in which no packet can arrive that was sent in it; once for one instant after another; once on
+    one core that other processes use. These four must give equal packets; the fifth run has another seed.
+    The first packet that differs is named. Exit code 1: packets differ.
     """
     from fullpipe.report import tables
     from fullpipe.runs.worlds import quic_stacks, stacks
