@@ -103,7 +103,10 @@ pub fn unload(name: &str) -> Result<String, KernelError> {
         });
         restored = Some(other.ok_or_else(|| failed(io::Error::last_os_error()))?);
     }
-    // The link first: it is the registration.
+    // The link first: it is the registration. A kernel that cannot detach one (before 6.11) ends it soon after its name is gone.
+    if let Ok(link) = bpf::pinned(&path(&folder.join("link"))) {
+        let _ = bpf::detach(link.as_raw_fd());
+    }
     for pin in ["link", "list", "flows", "counters", "about"] {
         match fs::remove_file(folder.join(pin)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),

@@ -85,6 +85,14 @@ pub(crate) fn link_struct_ops(map: RawFd) -> io::Result<OwnedFd> {
     unsafe { Ok(OwnedFd::from_raw_fd(bpf(BPF_LINK_CREATE, &mut attributes)?)) }
 }
 
+/// Ends a link at once. Without it, the kernel ends one a moment after its last descriptor and name are gone.
+pub(crate) fn detach(link: RawFd) -> io::Result<()> {
+    const BPF_LINK_DETACH: libc::c_int = 34;
+    let mut attributes = link as u32;
+    // SAFETY: this is the member of `link_detach`.
+    unsafe { bpf(BPF_LINK_DETACH, &mut attributes).map(drop) }
+}
+
 /// What the kernel knows of a program.
 #[derive(Clone, Debug)]
 pub(crate) struct Figures {
