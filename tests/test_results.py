@@ -115,7 +115,10 @@ def test_readme_counts_match_evidence(tables: ModuleType) -> None:
         for one in tables.lines.wholes(evidence.read(RESULTS / "agreement.jsonl"))
         if one.line["key"]["grid"] == "agreement"
     }
-    for words, hosts in (("ideal hosts", "ideal"), ("hosts that take time, as Linux's", "linux")):
+    for words, hosts in (
+        ("simulator, ideal hosts", "ideal"),
+        ("simulator, hosts with Linux's delays", "linux"),
+    ):
         assert f"| {words} | {' | '.join(f'{100 * one:.1f} %' for one in grids[hosts])} |" in text
 
 

@@ -353,7 +353,7 @@ def test_the_command_line_takes_it(in_empty_folder: Path) -> None:
 def test_help_lists_it(arguments: list[str]) -> None:
     code, printed = command(*arguments, "--help")
     assert code == 0
-    assert "sim, kernel, ideal, qdisc or all" in " ".join(printed.split())
+    assert "sim, kernel, ideal, qdisc or all" in " ".join(printed.replace("│", " ").split())
 
 
 @pytest.mark.usefixtures("ideal")
