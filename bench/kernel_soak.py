@@ -2,14 +2,15 @@
 
     python bench/kernel_soak.py [--connections 10000] [--loads 1000]
 
-Needs root, bpftool and what `fullpipe kernel load` needs. It works over the loopback device of a network
-namespace of its own; settings of TCP (SACK, time stamps, ECN, segment size) change between rounds. Prints
-figures and exits with 1 if a connection failed or hung, or if something is left: a program, a map, a line in
-dmesg.
+Needs root, bpftool, tc and what `fullpipe kernel load` needs. It works over loopback devices of network
+namespaces of its own, which come and go. Each round has other settings of TCP (SACK, time stamps, ECN,
+segment size); in some a token bucket with a short queue loses packets. Prints figures and exits with 1
+if a connection failed or hung, or if something is left: a program, a map, a line in dmesg.
 """
 
 import argparse
 import ctypes
+import itertools
 import json
 import os
 import socket
@@ -28,13 +29,18 @@ SIZES = (0, 1, 1_000, 40_000, 1_000_000)
 # A connection that takes longer hangs.
 PATIENCE_S = 60
 WORKERS = 8
+# How many connections a network namespace serves.
+STAY = 100
 CLONE_NEWNET = 0x40000000
-SETTINGS = (
-    {},
-    {"tcp_sack": "0"},
-    {"tcp_timestamps": "0"},
-    {"tcp_ecn": "1"},
-    {"tcp_sack": "0", "tcp_timestamps": "0"},
+BUCKET = ["tbf", "rate", "500mbit", "burst", "32kb", "limit", "64kb"]
+# Settings of TCP in each round, and whether the bucket is there.
+ROUNDS: tuple[tuple[dict[str, str], bool], ...] = (
+    ({}, False),
+    ({}, True),
+    ({"tcp_sack": "0"}, True),
+    ({"tcp_timestamps": "0"}, True),
+    ({"tcp_ecn": "1"}, False),
+    ({"tcp_sack": "0", "tcp_timestamps": "0"}, True),
 )
 
 
@@ -49,11 +55,15 @@ def kernel_messages() -> list[str]:
     return subprocess.run(["dmesg"], capture_output=True, text=True, check=False).stdout.splitlines()
 
 
-def own_network() -> None:
-    """A network namespace of this process's own, with a loopback device."""
+def own_network(settings: dict[str, str], *, bucket: bool) -> None:
+    """A network namespace of this thread's own, with a loopback device."""
     if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET) != 0:
         sys.exit(f"cannot make a network namespace: {os.strerror(ctypes.get_errno())}")
     subprocess.run(["ip", "link", "set", "lo", "up", "mtu", "1500"], check=True)
+    if bucket:
+        subprocess.run(["tc", "qdisc", "add", "dev", "lo", "root", *BUCKET], check=True)
+    for name, value in settings.items():
+        Path(f"/proc/sys/net/ipv4/{name}").write_text(value, encoding="ascii")
 
 
 class Peer:
@@ -68,6 +78,11 @@ class Peer:
         self.address = self.listening.getsockname()
         self.bytes = 0
         threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        """Accepts no more."""
+        self.listening.shutdown(socket.SHUT_RDWR)
+        self.listening.close()
 
     def _accept(self) -> None:
         while True:
@@ -86,37 +101,51 @@ class Peer:
                 pass
 
 
+def dropped() -> int:
+    """How many packets the loopback device of this namespace's bucket dropped."""
+    shown = subprocess.run(
+        ["tc", "-s", "-j", "qdisc", "show", "dev", "lo"], capture_output=True, text=True, check=True
+    )
+    return sum(one.get("drops", 0) for one in json.loads(shown.stdout))
+
+
 class Soak:
     """The work and what came of it."""
 
-    def __init__(self, peers: list[tuple[socket.AddressFamily, Peer]]) -> None:
-        self.peers = peers
+    def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
         self.failures: list[str] = []
         self.lock = threading.Lock()
 
-    def connect(self, number: int) -> None:
+    def choose(self, one: socket.socket, name: str) -> None:
+        """Sets the congestion control; it is back soon if it is not loaded just then."""
+        until = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                one.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
+            except FileNotFoundError:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.002)
+            else:
+                return
+
+    def connect(self, number: int, peers: list[tuple[socket.AddressFamily, Peer]]) -> None:
         """One connection: how it ends, its size, segments and congestion control follow from its number."""
-        family, peer = self.peers[number % len(self.peers)]
+        family, peer = peers[number % len(peers)]
         name = list(NAMES)[number // 2 % len(NAMES)]
         size = SIZES[number // 4 % len(SIZES)]
         try:
             with socket.socket(family) as one:
                 one.settimeout(PATIENCE_S)
-                try:
-                    one.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
-                except FileNotFoundError:
-                    self.count("not loaded just then")
+                self.choose(one, name)
                 if number % 7 == 0:
                     one.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 536)
                 one.connect(peer.address)
                 one.sendall(bytes(size))
                 if number % 5 == 1:  # Away and back.
-                    for other in ("cubic", name):
-                        try:
-                            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, other.encode())
-                        except FileNotFoundError:
-                            self.count("not loaded just then")
+                    self.choose(one, "cubic")
+                    self.choose(one, name)
                     one.sendall(bytes(size))
                 if number % 5 == 2:  # A reset.
                     one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
@@ -125,19 +154,27 @@ class Soak:
             with self.lock:
                 self.failures.append(f"{number}: {error}")
 
-    def count(self, what: str) -> None:
-        """Counts one."""
+    def count(self, what: str, how_many: int = 1) -> None:
+        """Counts some."""
         with self.lock:
-            self.counts[what] += 1
+            self.counts[what] += how_many
 
-    def work(self, numbers: Iterator[int]) -> None:
-        """Connects until there are no more numbers."""
+    def work(self, numbers: Iterator[int], settings: dict[str, str], *, bucket: bool) -> None:
+        """Connects until there are no more numbers, in one network namespace after another."""
         while True:
             with self.lock:
-                number = next(numbers, None)
-            if number is None:
+                some = list(itertools.islice(numbers, STAY))
+            if not some:
                 return
-            self.connect(number)
+            own_network(settings, bucket=bucket)
+            peers = [(family, Peer(family)) for family in (socket.AF_INET, socket.AF_INET6)]
+            for number in some:
+                self.connect(number, peers)
+            for _, peer in peers:
+                peer.close()
+                self.count("bytes", peer.bytes)
+            self.count("namespaces")
+            self.count("dropped", dropped())
 
 
 def run(connections: int, loads: int) -> dict[str, object]:
@@ -146,16 +183,15 @@ def run(connections: int, loads: int) -> dict[str, object]:
     began = time.monotonic()
     for name, controller in NAMES.items():
         _native.kernel_load(controller, name, as_default=False)
-    own_network()
-    soak = Soak([(family, Peer(family)) for family in (socket.AF_INET, socket.AF_INET6)])
-    rounds = len(SETTINGS)
+    soak = Soak()
+    rounds = len(ROUNDS)
     loaded = 0
-    for number, settings in enumerate(SETTINGS):
-        for name in ("tcp_sack", "tcp_timestamps", "tcp_ecn"):
-            default = {"tcp_ecn": "2"}.get(name, "1")
-            Path(f"/proc/sys/net/ipv4/{name}").write_text(settings.get(name, default), encoding="ascii")
+    for number, (settings, bucket) in enumerate(ROUNDS):
         numbers = iter(range(number * connections // rounds, (number + 1) * connections // rounds))
-        threads = [threading.Thread(target=soak.work, args=(numbers,)) for _ in range(WORKERS)]
+        threads = [
+            threading.Thread(target=soak.work, args=(numbers, settings), kwargs={"bucket": bucket})
+            for _ in range(WORKERS)
+        ]
         for thread in threads:
             thread.start()
         # Meanwhile one after the other goes and comes back.
@@ -180,7 +216,6 @@ def run(connections: int, loads: int) -> dict[str, object]:
     return {
         **soak.counts,
         "loads": loaded,
-        "bytes": sum(peer.bytes for _, peer in soak.peers),
         "failures": soak.failures,
         "fallen_of_the_last": fallen,
         "left": left,
