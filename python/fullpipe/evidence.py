@@ -31,8 +31,8 @@ EQUAL = "equal_builds.jsonl"
 # results were recorded.
 OLDER, IMPORTED = "older", "imported"
 _AGES = {
-    IMPORTED: "Imported, made before results were recorded: {}.",
-    OLDER: "Older than the code of today: {}.",
+    IMPORTED: "Imported, from before the code's version was recorded: {}.",
+    OLDER: "Measured with older code than today's: {}.",
 }
 _TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),

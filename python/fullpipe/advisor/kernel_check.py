@@ -321,7 +321,7 @@ class Shown:
             ("of these, clear winners", clear, [one.met for one in clear]),
             ("of these, no clear winner", unclear, [one.met for one in unclear]),
             (
-                "no clear winner: every controller that is called equal",
+                "without a clear winner: all controllers that are called equal",
                 unclear,
                 [all(map(one.within, one.leaders)) for one in unclear],
             ),
