@@ -18,6 +18,7 @@ from fullpipe.conformance.packet_logs import _job
 from fullpipe.conformance.results import FAIL, NOT_APPLICABLE, PASS, Result
 from fullpipe.conformance.run import conform
 from fullpipe.conformance.stage import Lab
+from fullpipe.report.figures.svg import Renderer
 from fullpipe.runs.engines import pool
 from fullpipe.runs.worlds import registry as worlds
 
@@ -561,3 +562,17 @@ def test_expected_failure_covers_equivalent_specification(controller: str, by_de
     (result,) = found.results
     assert result.verdict == FAIL
     assert (found.expected(result) is not None) is by_design
+
+
+def test_pages_repeat_whatever_was_drawn_before(tmp_path: Path) -> None:
+    def drawn(*cases: str) -> str:
+        with Renderer() as renderer:
+            drawing = pages.Drawing(renderer)
+            report = conform("bbr3", [*cases], workers=1, judged=drawing.begin)
+            folder = report.write(tmp_path / cases[0], drawing)
+        text = (folder / "cases" / "deep-buffer.html").read_text(encoding="utf-8")
+        return text.partition("</main>")[0].rpartition("</figure>")[0]
+
+    first = drawn("deep-buffer", "clean-path")
+    assert 'clip-path="url(#f1-clip' in first
+    assert drawn("clean-path", "deep-buffer") == first

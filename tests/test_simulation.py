@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import fullpipe as fp
+from fullpipe.conformance.stage import Seen
 from fullpipe.measures.run import Run
 
 DOCUMENT = {
@@ -160,6 +161,32 @@ def test_alternative_or_file_is_accepted(tmp_path: Path) -> None:
     assert "backlog_bytes" in dir(simulation.queues[0])
 
 
+@pytest.mark.parametrize("own", [False, True])
+def test_looks_equal_single_steps(own: bool) -> None:
+    class Steady(fp.Controller):
+        """Twenty segments."""
+
+    flows = [{"controller": Steady if own else "bbr1"}, {"controller": "cubic"}]
+    by_looks, by_steps = (fp.Simulation(DOCUMENT | {"flows": flows}, seed=2) for _ in range(2))
+    looks, goes_on = by_looks.looks(0.01, 500)
+    assert (len(looks), goes_on, by_looks.now) == (300, False, 3)
+    for look in map(Seen._make, looks):
+        by_steps.advance("10 ms")
+        flow = by_steps.flows[0]
+        assert look[:-1] == tuple(getattr(flow, name) for name in Seen._fields[:-1])
+        assert look.queued_bytes == by_steps.queues[0].backlog_bytes
+    assert same(by_looks.finish(), by_steps.finish())
+
+
+def test_looks_end_at_a_phase() -> None:
+    simulation = fp.Simulation(DOCUMENT)
+    looks, _ = simulation.looks(0.01, 500, "startup", is_in=False)
+    assert [look[2] for look in looks] == [None]
+    looks, goes_on = simulation.looks(0.01, 500, "drain")
+    assert (looks[-1][2], {look[2] for look in looks[:-1]}, goes_on) == ("drain", {None, "startup"}, True)
+    assert simulation.looks(0.01, 0) == ([], True)
+
+
 # Simulates hours, prints when it begins, and resumes after Ctrl-C.
 INTERRUPTED = """
 import fullpipe as fp
@@ -170,7 +197,7 @@ simulation = fp.Simulation({"duration": "86400 s", "path": path, "flows": flows,
 simulation.advance("1 s")
 try:
     print("begins", flush=True)
-    simulation.advance()
+    simulation.STEP
 except KeyboardInterrupt:
     before = simulation.now
     simulation.advance("10 ms")
@@ -178,9 +205,13 @@ except KeyboardInterrupt:
 """
 
 
-def test_interrupted_step_can_be_continued() -> None:
+@pytest.mark.parametrize("step", ["advance()", "looks(10, 10000)"])
+def test_interrupted_step_can_be_continued(step: str) -> None:
     with subprocess.Popen(
-        [sys.executable, "-c", INTERRUPTED], stdout=subprocess.PIPE, text=True, env=dict(os.environ)
+        [sys.executable, "-c", INTERRUPTED.replace("STEP", step)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=dict(os.environ),
     ) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == "begins\n"

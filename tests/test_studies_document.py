@@ -155,7 +155,8 @@ def test_row_shows_how_it_was_made() -> None:
     assert cells(text)[2] == made.replace(":", ", older:", 1)
     assert cells(text, "queue16.fig6")[2] == "imported"
     assert (
-        "\nImported, from before the code's version was recorded: queue16.fig6. Measured with older code than today's: " in text
+        "\nImported, from before the code's version was recorded: queue16.fig6. Measured with older code than today's: "
+        in text
     )
     assert f"today: {CLAIM}.\n" in text
 

@@ -65,6 +65,16 @@ class Simulation:
             raise mistake("until", until, "a duration or until, not both", "leave one of them out")
         return self._native.advance(_time(duration), _time(until))
 
+    def looks(
+        self, step_s: float, most: int, phase: str | None = None, is_in: bool = True
+    ) -> tuple[list[tuple[object, ...]], bool]:
+        """Advances by a step at most so many times; what the first flow shows behind each, and if it goes on.
+
+        It ends behind the first step that shows the flow in `phase`, or without `is_in` out of it. A look has
+        the fields of `fullpipe.conformance.stage.Seen`.
+        """
+        return self._native.looks(round(step_s * 1e9), most, phase, is_in)
+
     @property
     def now(self) -> float:
         """How far the run has come, in seconds."""

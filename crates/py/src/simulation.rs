@@ -6,12 +6,15 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
+use fullpipe_record::Sample;
 use fullpipe_scenario::quantity::{Quantity, QuantityText};
 use fullpipe_scenario::spec::Spec;
 use fullpipe_sim::{SimError, Simulation, Status, TextChange};
-use fullpipe_units::Time;
+use fullpipe_units::{Duration, Time};
+use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyIndexError, PyRuntimeError};
 use pyo3::prelude::*;
+use pyo3::types::{PyString, PyTuple};
 
 use crate::controller::{Brought, Faults, plug};
 use crate::errors::{change_error, scenario_error, sim_error};
@@ -88,6 +91,111 @@ impl Driven {
             }
         }
     }
+
+    /// Advances step by step until `most` looks are taken, one shows what is waited for, or it is over; whether it goes on. Without
+    /// user code, all steps run without the GIL.
+    fn look(
+        &mut self,
+        py: Python<'_>,
+        step: Duration,
+        most: usize,
+        wait: Option<Wait<'_>>,
+    ) -> PyResult<(Vec<Look>, bool)> {
+        let slice = AtomicBool::new(true);
+        let mut looks = Vec::new();
+        let mut until = None;
+        let mut status = self.simulation.status();
+        let mut last = most == 0;
+        while !last {
+            let simulation = &mut self.simulation;
+            let mut one = || -> Result<bool, SimError> {
+                let target = *until.get_or_insert_with(|| simulation.now().saturating_add(step));
+                status = simulation.advance_unless(target, &slice)?;
+                until = None;
+                let look = Look::of(simulation);
+                let met = wait.is_some_and(|wait| look.meets(wait));
+                looks.push(look);
+                Ok(met || status != Status::Running || looks.len() >= most)
+            };
+            let ended = if self.in_python {
+                one()
+            } else {
+                // The end of a slice is an error, so that signals are seen.
+                py.detach(|| {
+                    while !one()? {}
+                    Ok(true)
+                })
+            };
+            self.faults.check(py).inspect_err(|_| self.broken = true)?;
+            match ended {
+                Ok(is_last) => last = is_last,
+                Err(SimError::Cancelled) => py.check_signals()?,
+                Err(error) => return Err(sim_error(py, &error)),
+            }
+        }
+        Ok((looks, status == Status::Running))
+    }
+}
+
+/// What ends a row of steps early: the first flow is in a phase, or is not.
+#[derive(Clone, Copy)]
+struct Wait<'a> {
+    phase: &'a str,
+    is_in: bool,
+}
+
+/// The first flow and the queues behind one step.
+struct Look {
+    sample: Option<Sample>,
+    delivered_segments: u64,
+    delivered_bytes: u64,
+    segments_sent: u64,
+    lost: u64,
+    timeouts: u64,
+    queued_bytes: u64,
+}
+
+impl Look {
+    fn of(simulation: &Simulation) -> Look {
+        let flow = simulation.flow(0);
+        Look {
+            sample: flow.sample(),
+            delivered_segments: flow.delivered_segments(),
+            delivered_bytes: flow.delivered_bytes(),
+            segments_sent: flow.segments_sent(),
+            lost: flow.lost(),
+            timeouts: flow.timeouts(),
+            queued_bytes: simulation.queues().iter().map(|queue| queue.sample.backlog_bytes).sum(),
+        }
+    }
+
+    fn meets(&self, wait: Wait<'_>) -> bool {
+        (self.sample.as_ref().map(|sample| sample.phase.name()) == Some(wait.phase)) == wait.is_in
+    }
+
+    /// The fields of `Seen` in python/fullpipe/conformance/stage.py.
+    fn into_python(self, py: Python<'_>) -> PyResult<Bound<'_, PyTuple>> {
+        let sample = self.sample.as_ref();
+        PyTuple::new(
+            py,
+            [
+                sample.is_some().into_bound_py_any(py)?,
+                self.delivered_segments.into_bound_py_any(py)?,
+                sample.map(|sample| PyString::intern(py, sample.phase.name())).into_bound_py_any(py)?,
+                sample.map(|sample| PyString::intern(py, sample.ca_state.name())).into_bound_py_any(py)?,
+                sample.map(|sample| sample.cwnd).into_bound_py_any(py)?,
+                sample.map_or(0, |sample| sample.inflight).into_bound_py_any(py)?,
+                sample.and_then(|sample| sample.pacing_bps).into_bound_py_any(py)?,
+                sample.and_then(|sample| sample.bandwidth_bps).into_bound_py_any(py)?,
+                sample.and_then(|sample| sample.srtt_ns).map(millis).into_bound_py_any(py)?,
+                self.delivered_bytes.into_bound_py_any(py)?,
+                self.segments_sent.into_bound_py_any(py)?,
+                self.lost.into_bound_py_any(py)?,
+                self.timeouts.into_bound_py_any(py)?,
+                self.queued_bytes.into_bound_py_any(py)?,
+            ],
+        )
+    }
 }
 
 /// A run that is advanced step by step.
@@ -116,6 +224,23 @@ impl PySimulation {
             (None, None) => Time::NEVER,
         };
         Ok(driven.advance(py, until, None)? == Status::Running)
+    }
+
+    /// Runs step by step, `most` times at most, and tells of each what the first flow shows behind it; then whether it goes on. It
+    /// ends early behind the first step that shows the flow in `phase`, or without `is_in` in another or none.
+    #[pyo3(signature = (step_ns, most, phase=None, is_in=true))]
+    fn looks<'py>(
+        &self,
+        py: Python<'py>,
+        step_ns: u64,
+        most: usize,
+        phase: Option<&str>,
+        is_in: bool,
+    ) -> PyResult<(Vec<Bound<'py, PyTuple>>, bool)> {
+        let mut held = self.held()?;
+        let wait = phase.map(|phase| Wait { phase, is_in });
+        let (looks, goes_on) = running(&mut held)?.look(py, Duration::from_nanos(step_ns), most, wait)?;
+        Ok((looks.into_iter().map(|look| look.into_python(py)).collect::<PyResult<_>>()?, goes_on))
     }
 
     /// How far it has come, and when it ends at the latest; nanoseconds.

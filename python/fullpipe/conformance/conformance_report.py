@@ -14,21 +14,24 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
 
     from fullpipe import evidence
+    from fullpipe.conformance.pages import Drawing
 
 
 @dataclass(frozen=True, repr=False)
 class ConformanceReport(CaseResults):
     """How a controller fares in the cases."""
 
-    def write(self, folder: str | Path) -> Path:
+    def write(self, folder: str | Path, drawing: "Drawing | None" = None) -> Path:
         """Writes index.html, a page for each case, and conformance.json into a folder.
+
+        `drawing` has drawn figures while cases were played.
 
         Raises:
             OutputError: Something cannot be written. What was written stays.
         """
         from fullpipe.conformance.pages import write
 
-        return write(self, Path(folder))
+        return write(self, Path(folder), drawing)
 
     def lines(
         self, command: str, scenario: "Callable[[Result], str | None]" = lambda _result: None

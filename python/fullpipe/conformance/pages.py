@@ -1,6 +1,7 @@
 """The pages of a result: an index with the table, and each case with what was played, wanted and seen."""
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 
 import fullpipe._native as _native
@@ -8,6 +9,7 @@ from fullpipe import files
 from fullpipe.conformance import minimal
 from fullpipe.conformance.results import FAIL, LOSS, CaseResults, Played, Result
 from fullpipe.report import provenance as origin
+from fullpipe.report.figures.svg import Renderer, picture
 from fullpipe.report.page import Heading, figure, page, provenance, table
 from fullpipe.report.page import text as _text
 from fullpipe.report.unsupported import Unsupported, section
@@ -32,14 +34,33 @@ def summary_table(conformance_report: CaseResults, *, linked: bool = False) -> s
     return table([*headings, Heading("Criterion"), Heading("Source")], rows)
 
 
-def write(conformance_report: CaseResults, folder: Path) -> Path:
+class Drawing:
+    """Draws the figures of results in a thread, while other cases are played."""
+
+    def __init__(self, renderer: Renderer) -> None:
+        self._renderer = renderer
+        self._drawn: dict[str, Future[list[str]]] = {}
+
+    def begin(self, one: Result) -> None:
+        """Draws the figures of a controller's result."""
+        self._drawn[one.case.name] = self._renderer.later(_drawn, one, _FIGURES)
+
+    def drawn(self, one: Result, names: Sequence[str]) -> list[str]:
+        """The figures of a result, which were begun before or are drawn now."""
+        begun = self._drawn.pop(one.case.name, None)
+        return _drawn(one, names) if begun is None else begun.result()
+
+
+def write(conformance_report: CaseResults, folder: Path, drawing: Drawing | None = None) -> Path:
     """Writes the pages, the scenarios of failures, and the result as JSON; returns the folder."""
     files.make_folder(folder)
     files.write(folder, "conformance.json", (conformance_report.to_json() + "\n").encode(errors="replace"))
     for one in conformance_report.results:
         for path, scenario in _scenarios(conformance_report, one, folder).items():
             files.write(folder, f"cases/{path.name}", scenario.encode())
-        files.write(folder, _file(one), _page(conformance_report, one, folder).encode(errors="replace"))
+        files.write(
+            folder, _file(one), _page(conformance_report, one, folder, drawing).encode(errors="replace")
+        )
     # Last, so that every link of it has its page.
     files.write(folder, "index.html", _index(conformance_report).encode(errors="replace"))
     return folder
@@ -85,8 +106,9 @@ def _index(conformance_report: CaseResults) -> str:
     return page(f"Fullpipe: conformance of {conformance_report.controller}", sections, [])
 
 
-def _page(conformance_report: CaseResults, one: Result, folder: Path) -> str:
+def _page(conformance_report: CaseResults, one: Result, folder: Path, drawing: Drawing | None) -> str:
     case = one.case
+    names = _FIGURES if conformance_report.program is None else _FROM_OUTSIDE
     message = [case.source, f"{conformance_report.controller}, {conformance_report.world}"]
     message += [f"seeds {', '.join(map(str, case.seeds))}"] if len(case.seeds) > 1 else []
     why = conformance_report.expected(one)
@@ -99,7 +121,7 @@ def _page(conformance_report: CaseResults, one: Result, folder: Path) -> str:
         _criteria(one, "Seed" if conformance_report.program is None else "Repetition"),
         _unsupported(conformance_report, one.unsupported),
         _repeat(conformance_report, one, folder),
-        *_figures(one, _FIGURES if conformance_report.program is None else _FROM_OUTSIDE),
+        *(_drawn(one, names) if drawing is None else drawing.drawn(one, names)),
         _provenance(conformance_report),
     ]
     return page(f"Fullpipe: {case.name}, {conformance_report.controller}", sections, [])
@@ -148,9 +170,12 @@ def _repeat(conformance_report: CaseResults, one: Result, folder: Path) -> str:
     return f"<p>The scenario{'s' if len(names) > 1 else ''} of the failure: {'; '.join(runs)}.</p>"
 
 
+def _drawn(one: Result, names: Sequence[str]) -> list[str]:
+    return list(_figures(one, names))
+
+
 def _figures(one: Result, names: Sequence[str]) -> Iterator[str]:
     from fullpipe.report.figures import BY_NAME
-    from fullpipe.report.figures.svg import picture
 
     number = 0
     for played in one.played:

@@ -46,6 +46,7 @@ def conform(
     suite: str = BBR3,
     watch: Watcher | None = None,
     workers: int | None = None,
+    judged: Callable[[Result], None] | None = None,
 ) -> ConformanceReport:
     """Holds a controller against the cases of BBRv3, all of them or those that are named.
 
@@ -59,7 +60,7 @@ def conform(
 
     A `Program` is judged from outside, over real packets: by the cases for any sender, and by those for its
     kind, `like="bbr3"`, `"cubic"` or `"reno"` (docs/how-to/programs-conform.md). `workers` is then how many
-    runs share the machine.
+    runs share the machine. `judged` is called with each result of a controller while other cases are played.
 
     Raises `ScenarioError` for a case or a controller that is not known, `WorldError` if the world cannot run
     it, and `ControllerError` for one that fails from the start.
@@ -89,15 +90,20 @@ def conform(
     barred = {case.name: _barred(case, name, world, shortfall, has) for case in chosen}
     jobs = [(case, seed) for case in chosen if barred[case.name] is None for seed in case.seeds]
     played: dict[tuple[str, int], _Attempt] = {}
+    results: dict[str, Result] = {}
     for (case, seed), attempt in _carry_out(jobs, lab, stop, world, watch, workers):
         played[case.name, seed] = attempt
-    results = [
-        _judged(case, [played[case.name, seed] for seed in case.seeds])
-        if (reason := barred[case.name]) is None
-        else Result(case, NOT_APPLICABLE, reason)
+        if all((case.name, one) in played for one in case.seeds):
+            results[case.name] = _judged(case, [played.pop((case.name, one)) for one in case.seeds])
+            if judged is not None:
+                judged(results[case.name])
+    report = tuple(
+        Result(case, NOT_APPLICABLE, reason)
+        if (reason := barred[case.name]) is not None
+        else results[case.name]
         for case in chosen
-    ]
-    return ConformanceReport(name, world, tuple(results), versions=played_by, suite=suite)
+    )
+    return ConformanceReport(name, world, report, versions=played_by, suite=suite)
 
 
 def _of_program(

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from operator import attrgetter
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,8 +18,6 @@ from fullpipe.scenario.controllers import Chosen, is_of_stack
 from fullpipe.scenario.scenario import Alternative, Scenario
 from fullpipe.simulation import Simulation
 
-# What a look takes of a flow.
-_shown = attrgetter(*Seen._fields[:-1])
 _HEADERS_BYTES = 52  # IP, and TCP with time stamps.
 _MTU_BYTES = 1500
 # A step of a case takes a program milliseconds: one that needs so many seconds of real time hangs.
@@ -38,16 +35,8 @@ class Simulated:
 
     def steps(self, seconds: float, most: int, wait: Wait | None = None) -> tuple[Sequence[Seen], bool]:
         """Runs step by step, and looks behind each."""
-        seen: list[Seen] = []
-        goes_on = True
-        while goes_on and len(seen) < most:
-            goes_on = self._simulation.advance(seconds)
-            flow = self.flow()
-            queued = sum(queue.backlog_bytes for queue in self._simulation.queues)
-            seen.append(Seen._make((*_shown(flow), queued)))
-            if wait is not None and wait.is_met(seen[-1].phase):
-                break
-        return seen, goes_on
+        looks, goes_on = self._simulation.looks(seconds, most, *(wait or ()))
+        return list(map(Seen._make, looks)), goes_on
 
     def flow(self) -> Any:
         """The flow as it is now."""

@@ -275,36 +275,53 @@ class Stage:
             if self._stopped():
                 raise Cancelled
             seen, goes_on = self.bed.steps(seconds, min(steps, _MOST_STEPS), wait)
-            for one in seen:
-                self._time_s += seconds
-                self._look(one)
+            self._look(seen, seconds)
             steps -= len(seen)
             if not goes_on or steps <= 0 or (wait is not None and wait.is_met(self.now.phase)):
                 return goes_on
 
-    def _look(self, seen: Seen) -> None:
-        delivered = seen.delivered_segments
-        if seen.connected and delivered >= self._round_ends:
-            self._round += 1
-            self._round_ends = delivered + max(seen.inflight, 1)
-        self.looks.append(
-            Look(
-                self._time_s,
-                self._round,
-                seen.phase,
-                seen.state,
-                seen.cwnd or 0,
-                seen.inflight,
-                float(seen.pacing_rate_bps or 0),
-                float(seen.bandwidth_bps or 0),
-                seen.rtt_ms or math.nan,
-                seen.delivered_bytes,
-                seen.segments_sent,
-                seen.lost,
-                seen.timeouts,
-                seen.queued_bytes,
+    def _look(self, seen: Sequence[Seen], seconds: float) -> None:
+        """Turns what was seen into looks: hundreds of thousands in a suite."""
+        add, time_s, round_, ends = self.looks.append, self._time_s, self._round, self._round_ends
+        for (
+            connected,
+            delivered,
+            phase,
+            state,
+            cwnd,
+            inflight,
+            pacing_bps,
+            bandwidth_bps,
+            rtt_ms,
+            delivered_bytes,
+            sent,
+            lost,
+            timeouts,
+            queued_bytes,
+        ) in seen:
+            time_s += seconds
+            if connected and delivered >= ends:
+                round_ += 1
+                ends = delivered + max(inflight, 1)
+            add(
+                Look(
+                    time_s,
+                    round_,
+                    phase,
+                    state,
+                    cwnd or 0,
+                    inflight,
+                    float(pacing_bps or 0),
+                    float(bandwidth_bps or 0),
+                    rtt_ms or math.nan,
+                    delivered_bytes,
+                    sent,
+                    lost,
+                    timeouts,
+                    queued_bytes,
+                )
             )
-        )
+        self._time_s, self._round, self._round_ends = time_s, round_, ends
 
 
 @dataclass

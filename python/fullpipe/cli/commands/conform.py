@@ -185,46 +185,59 @@ def conform(
     folder = folder_for(out, f"conform-{plain(name)}", wanted=not as_json)
     if folder is not None:
         refuse_others(folder.path, CONFORMITY, lambda: name)
-    with watching() as watch:
-        if controller is not None:
-            from fullpipe.conformance.run import conform as play
+    from fullpipe.conformance.pages import Drawing
+    from fullpipe.report.figures.svg import Renderer
 
-            found = play(controller, case or None, world=world, like=like or "any", suite=suite, watch=watch)
+    with Renderer() as renderer:
+        drawing = Drawing(renderer)
+        with watching() as watch:
+            if controller is not None:
+                from fullpipe.conformance.run import conform as play
+
+                found = play(
+                    controller,
+                    case or None,
+                    world=world,
+                    like=like or "any",
+                    suite=suite,
+                    watch=watch,
+                    judged=None if folder is None else drawing.begin,
+                )
+            else:
+                from fullpipe.conformance.programs.run import REPETITIONS, conform_program
+
+                (one,) = given
+                found = conform_program(
+                    one.client,
+                    one.server,
+                    sender=one.sender,
+                    like=like or "any",
+                    cases=case or None,
+                    repetitions=REPETITIONS if repetitions is None else repetitions,
+                    at_once=at_once,
+                    watch=watch,
+                )
+        if lines is not None and isinstance(found, ConformanceReport):
+            words = [word for one in case or () for word in ("--case", one)]
+            words += [] if world == world_of(found.controller) else ["--world", found.world]
+            command = shlex.join(["fullpipe", "conform", found.controller, *words, "--record"])
+            evidence.replace(lines, found.lines(command))
+            say(f"Recorded: {lines}; `make docs` puts it into the pages")
+        if as_json:
+            print(found.to_json())
         else:
-            from fullpipe.conformance.programs.run import REPETITIONS, conform_program
-
-            (one,) = given
-            found = conform_program(
-                one.client,
-                one.server,
-                sender=one.sender,
-                like=like or "any",
-                cases=case or None,
-                repetitions=REPETITIONS if repetitions is None else repetitions,
-                at_once=at_once,
-                watch=watch,
+            console().print(found)
+        if found.program is not None and found.program["load_a_core"] > BUSY:
+            say(
+                "fullpipe: the machine was busy before the first run (load average "
+                f"{found.program['load_a_core']:g} a core). A program that waits for a core sends late, so "
+                "that failures may be the machine's; repeat this when it is idle."
             )
-    if lines is not None and isinstance(found, ConformanceReport):
-        words = [word for one in case or () for word in ("--case", one)]
-        words += [] if world == world_of(found.controller) else ["--world", found.world]
-        command = shlex.join(["fullpipe", "conform", found.controller, *words, "--record"])
-        evidence.replace(lines, found.lines(command))
-        say(f"Recorded: {lines}; `make docs` puts it into the pages")
-    if as_json:
-        print(found.to_json())
-    else:
-        console().print(found)
-    if found.program is not None and found.program["load_a_core"] > BUSY:
-        say(
-            "fullpipe: the machine was busy before the first run (load average "
-            f"{found.program['load_a_core']:g} a core). A program that waits for a core sends late, so that "
-            "failures may be the machine's; repeat this when it is idle."
-        )
-    if folder is not None:
-        errors = console(stderr=True)
-        with errors.status("Drawing the pages"):
-            written = found.write(folder.create())
-        say(f"Pages: {written / 'index.html'}")
+        if folder is not None:
+            errors = console(stderr=True)
+            with errors.status("Drawing the pages"):
+                written = found.write(folder.create(), drawing)
+            say(f"Pages: {written / 'index.html'}")
     if qlog is not None:
         logged, without = found.log(qlog, log_limit=log_limit, begin=show_log_size)
         message = f"; a log cannot repeat a buffer that changes: {joined(without)}" if without else ""

@@ -2,12 +2,14 @@
 
 import contextlib
 import html
+import re
 import resource
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from fullpipe.errors import OutputError
 from fullpipe.text import printable, shown
@@ -15,6 +17,8 @@ from fullpipe.text import printable, shown
 # The renderer is a JavaScript engine, which reserves this much address space and ends the process without it.
 _ADDRESS_SPACE = 80_000_000_000
 _PROC = Path("/proc/self")
+
+T = TypeVar("T")
 
 
 def picture(spec: dict[str, Any], label: str | None = None) -> str:
@@ -29,7 +33,13 @@ def picture(spec: dict[str, Any], label: str | None = None) -> str:
             "the figures cannot be drawn: the renderer reserves 80 GB of address space, which is not memory, "
             "and `ulimit -v` allows less; raise that limit"
         )
-    return labelled(render("vegalite_to_svg", printable_spec(spec)), label or described(spec))
+    return labelled(_numbered(render("vegalite_to_svg", printable_spec(spec))), label or described(spec))
+
+
+def _numbered(svg: str) -> str:
+    """With clips numbered from zero: the renderer counts those of all figures that it has drawn."""
+    numbers: dict[str, int] = {}
+    return re.sub(r"\bclip(\d+)\b", lambda found: f"clip{numbers.setdefault(found[1], len(numbers))}", svg)
 
 
 class Renderer:
@@ -51,8 +61,16 @@ class Renderer:
         Raises:
             OutputError: No thread can be started.
         """
+        return self.later(picture, spec)
+
+    def later(self, draw: Callable[..., T], *given: Any) -> "Future[T]":
+        """What a function that draws returns, later.
+
+        Raises:
+            OutputError: No thread can be started.
+        """
         try:
-            return self._thread.submit(picture, spec)
+            return self._thread.submit(draw, *given)
         except RuntimeError as error:
             raise OutputError(
                 f"the figures cannot be drawn: {error}; give the command again where it may use more threads"
