@@ -154,10 +154,8 @@ def test_row_shows_how_it_was_made() -> None:
     text = page(older, imported("reproduced", claim="queue16.fig6"))
     assert cells(text)[2] == made.replace(":", ", older:", 1)
     assert cells(text, "queue16.fig6")[2] == "imported"
-    assert (
-        "\nImported, from before the code's version was recorded: queue16.fig6. Measured with older code than today's: "
-        in text
-    )
+    imported = "Imported, from before the code's version was recorded: queue16.fig6."
+    assert f"\n{imported} Measured with older code than today's: " in text
     assert f"today: {CLAIM}.\n" in text
 
 
