@@ -154,8 +154,8 @@ def test_row_shows_how_it_was_made() -> None:
     text = page(older, imported("reproduced", claim="queue16.fig6"))
     assert cells(text)[2] == made.replace(":", ", older:", 1)
     assert cells(text, "queue16.fig6")[2] == "imported"
-    imported = "Imported, from before the code's version was recorded: queue16.fig6."
-    assert f"\n{imported} Measured with older code than today's: " in text
+    first = "Imported, from before the code's version was recorded: queue16.fig6."
+    assert f"\n{first} Measured with older code than today's: " in text
     assert f"today: {CLAIM}.\n" in text
 
 
