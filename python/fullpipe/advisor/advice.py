@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 BUDGET_S = 5.0
 # The part of it for the ranking; the rest looks for what would change it.
 _FOR_RANKING = 0.5
+# Until this part of it, the hosts of this machine as they are have more seeds.
+_AS_IT_IS = 0.7
 # Called with what is being done, and the part of the whole that is done.
 Watcher: TypeAlias = Callable[[str, float], None]
 # Called before the first run, with the runs of the first round and how many seconds they take, about.
@@ -147,6 +149,7 @@ def advise(
             "ranking", for_ranking * done / most, for_ranking * (wanted - done) / most
         ),
     )
+    now, qdisc = _as_it_is(bench, question, chosen, found, until_s=began_s + _AS_IT_IS * budget_s)
     crossed: list[Crossing] = []
     looked: list[Looked] = []
     if not bench.world.wall_time:
@@ -176,9 +179,35 @@ def advise(
         if bench.world.wall_time
         else nearest_cells.sentence(path, _compared(found), _beyond(question)),
         lines=tuple(recipes.of(found.places[0].candidate, hosts_of(question))) if found.winner else (),
+        now=now,
+        qdisc=qdisc,
         doubts=tuple(doubts),
         inputs=inputs,
     )
+
+
+def _other_hosts(bench: Bench, question: Question) -> tuple[Question | None, str]:
+    """The question on this machine's hosts as they are, if their pacing differs; and their discipline."""
+    qdisc = candidates.default_qdisc()
+    if qdisc is None or bench.world.wall_time or (qdisc == candidates.PACES) == question.pacing:
+        return None, ""
+    return replace(question, pacing=not question.pacing), qdisc
+
+
+def _as_it_is(
+    bench: Bench, question: Question, goal: goals.Goal, found: Ranking, *, until_s: float
+) -> tuple[Advice | None, str]:
+    """The answer on this machine's hosts as they are, with no more seeds; None if it is the same or too long."""
+    other, qdisc = _other_hosts(bench, question)
+    seeds = min(found.seeds, ranking.FIRST)
+    if other is None:
+        return None, ""
+    if math.isfinite(until_s):
+        takes_s = bench.takes_s(other, range(1, seeds + 1), goal.needs)
+        if time.monotonic() + takes_s > until_s:
+            return None, ""
+    now = ranking.rank(bench, other, goal, until_s=until_s, first=seeds, most=found.seeds, extras=goal.needs)
+    return Advice(other, goal.name, bench.world.name, 0.0, (now,), (other,)), qdisc
 
 
 def _first_round(
@@ -266,13 +295,16 @@ def _answer_range(bench: Bench, question: Question, goal: goals.Goal, meter: _Me
     places = [_spread(number, len(question.ranges)) for number in range(1, PATHS + 1)]
     paths: list[Question] = []
     rankings: list[Ranking] = []
+    other, qdisc = _other_hosts(bench, question)
+    now: list[Ranking] = []
     while len(paths) < len(places):
         # Few paths at a time, so that the time is kept.
         some = places[len(paths) : len(paths) + _TOGETHER]
         if rankings and meter.over(len(paths) / (len(paths) + len(some))):
             break
         if meter.kept:
-            one_s = bench.takes_s(question.at(some[0]), range(1, seeds + 1), goal.needs)
+            both = 1 if other is None else 2
+            one_s = both * bench.takes_s(question.at(some[0]), range(1, seeds + 1), goal.needs)
             fit = math.floor(meter.left_s / one_s)
             if not rankings and fit < _LEAST_PATHS:
                 raise too_short(meter.left_s, _LEAST_PATHS * one_s)
@@ -284,12 +316,10 @@ def _answer_range(bench: Bench, question: Question, goal: goals.Goal, meter: _Me
         for path, trials in zip(asked, bench.run(asked, range(1, seeds + 1), goal.needs), strict=True):
             paths.append(path)
             rankings.append(ranking.ranked(goal, trials))
-    parts = []
-    for name in question.candidates:
-        wins = sum(one.winner == name for one in rankings) / len(rankings)
-        leads = sum(name in one.leaders for one in rankings) / len(rankings)
-        parts.append(Part(name, wins, leads))
-    parts.sort(key=lambda part: (-part.wins, -part.leads))
+        if other is not None:
+            there = bench.run([other.at(place) for place in some], range(1, seeds + 1), goal.needs)
+            now += [ranking.ranked(goal, trials) for trials in there]
+    parts = _parts(question, rankings)
     best = parts[0].candidate
     return Advice(
         question=question,
@@ -298,13 +328,29 @@ def _answer_range(bench: Bench, question: Question, goal: goals.Goal, meter: _Me
         took_s=meter.took_s,
         rankings=tuple(rankings),
         paths=tuple(paths),
-        parts=tuple(parts),
+        parts=parts,
+        now=None
+        if other is None
+        else Advice(
+            other, goal.name, bench.world.name, 0.0, tuple(now), tuple(paths), parts=_parts(question, now)
+        ),
+        qdisc=qdisc,
         boundaries=crossings.boundaries(question, paths, rankings),
         trust=nearest_cells.sentence(
             question.at([0.5] * len(question.ranges)).numbers(), question.candidates, _beyond(question)
         ),
         lines=tuple(recipes.of(best, hosts_of(question))) if parts[0].wins >= MOSTLY else (),
     )
+
+
+def _parts(question: Question, rankings: Sequence[Ranking]) -> tuple[Part, ...]:
+    """Each candidate's part of the paths of a range, the best first."""
+    parts = []
+    for name in question.candidates:
+        wins = sum(one.winner == name for one in rankings) / len(rankings)
+        leads = sum(name in one.leaders for one in rankings) / len(rankings)
+        parts.append(Part(name, wins, leads))
+    return tuple(sorted(parts, key=lambda part: (-part.wins, -part.leads)))
 
 
 def _spread(number: int, dimensions: int) -> list[float]:

@@ -10,7 +10,7 @@ from fullpipe.advisor.crossings import Boundaries, Crossing, Looked
 from fullpipe.advisor.goals import Trial
 from fullpipe.advisor.inputs import Inputs
 from fullpipe.advisor.question import Question, percent
-from fullpipe.advisor.ranking import Place, Ranking
+from fullpipe.advisor.ranking import ALIKE, Place, Ranking
 from fullpipe.advisor.recipes import Line
 from fullpipe.measures.statistics import Estimate
 from fullpipe.scenario.path import NAMES
@@ -74,6 +74,10 @@ class Answer:
     lines: tuple[Line, ...] = field(default=())
     # Why runs cannot be trusted, a reason for each such run; in the simulator there is none.
     doubts: tuple[str, ...] = ()
+    # The same on this machine's hosts as they are, before the lines are applied, if their pacing differs.
+    now: "Answer | None" = None
+    # This machine's queue discipline, where it was read for that.
+    qdisc: str = ""
     # Where the fields of the question and the goal come from.
     inputs: Inputs = field(default_factory=Inputs)
 
@@ -98,6 +102,26 @@ class Answer:
     def answer(self) -> str:
         """The answer in a sentence."""
         return _over_a_range(self) if self.parts else _on_a_path(self.ranking)
+
+    @property
+    def as_now(self) -> str:
+        """What is different on this machine before the lines are applied; empty if nothing is."""
+        if self.now is None:
+            return ""
+        paces = "paces" if self.now.question.pacing else "does not pace"
+        where = f"On this machine as it is ({self.qdisc}, which {paces})"
+        if self.now.winner != self.winner:
+            return f"{where}: {self.now.answer}"
+        if self.parts:
+            return ""
+        other = [
+            f"{place.candidate} {now.score.mean:.3f} instead of {place.score.mean:.3f} "
+            f"({_mbps(now)} instead of {_mbps(place)} Mbit/s)"
+            for place in self.ranking.places
+            if abs((now := self.now.ranking.place(place.candidate)).score.mean - place.score.mean)
+            > ALIKE * place.score.mean
+        ]
+        return f"{where}, the answer is the same, but scores differ: {joined(other)}." if other else ""
 
     @property
     def hosts(self) -> str:
@@ -126,6 +150,7 @@ class Answer:
             "trust": self.trust,
             "untrustworthy": list(self.doubts),
             "hosts": self.hosts,
+            "as_it_is": None if self.now is None else self._as_it_is(self.now),
             "apply": [
                 {
                     "where": one.where,
@@ -157,9 +182,12 @@ class Answer:
                 "quantity": one.quantity,
                 "side": "below" if one.below else "above",
                 "value": one.value,
+                "inner": one.inner,
                 "until": one.until,
+                "outer": one.outer,
                 "ahead": one.ahead,
                 "behind": one.behind,
+                "leaders": list(one.leaders),
                 "lacks": one.shortfall,
                 "seen_at": one.seen_at,
             }
@@ -168,6 +196,11 @@ class Answer:
         reported["looked_at"] = [asdict(one) for one in self.looked]
         reported["crossings_complete"] = bool(self.looked) and all(one.complete for one in self.looked)
         return reported
+
+    def _as_it_is(self, now: "Answer") -> dict[str, Any]:
+        found = {"qdisc": self.qdisc, "pacing": now.question.pacing, "answer": now.answer}
+        found |= {"winner": now.winner, "differs": self.as_now}
+        return found | ({} if now.parts else {"ranking": [_place(place) for place in now.ranking.places]})
 
     def to_json(self) -> str:
         """`to_dict` as text."""
@@ -196,6 +229,11 @@ def called(candidate: str) -> str:
     """A candidate, with Linux's name for it where that is another one."""
     linux = candidates.linux_name(candidate)
     return candidate if linux in (None, candidate) else f"{candidate} (Linux's {linux})"
+
+
+def _mbps(place: Place) -> str:
+    goodput = place.measure(COLUMNS[0].take)
+    return "–" if goodput is None else f"{goodput.mean:.1f}"
 
 
 def _behind(others: Sequence[Place], first: Place) -> str:

@@ -140,7 +140,8 @@ def _table(advice: Answer) -> str:
 
 
 def _notes(advice: Answer) -> str:
-    message = [f"<p>{text(note)}</p>" for note in [*terminal.notes(advice), advice.hosts]]
+    notes = [*([advice.as_now] if advice.as_now else []), *terminal.notes(advice), advice.hosts]
+    message = [f"<p>{text(note)}</p>" for note in notes]
     if crossed := terminal.crossings(advice):
         title, *lines = crossed
         listed = "".join(f"<li>{text(line)}</li>" for line in lines)

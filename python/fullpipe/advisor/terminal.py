@@ -9,14 +9,14 @@ from rich.text import Text
 
 from fullpipe.advisor import goals
 from fullpipe.advisor.answer import COLUMNS, Answer
-from fullpipe.advisor.crossings import Looked
+from fullpipe.advisor.crossings import NAMES, Looked
 from fullpipe.advisor.question import SHORT
 from fullpipe.measures.statistics import Estimate
 from fullpipe.report.fitting import Fitting
 from fullpipe.report.screen import Screen
 from fullpipe.text import counted, joined
 
-# Of more changes over a range, only the first ones are printed; `to_dict` has all.
+# Of more changes, only the first ones are printed; `to_dict` has all.
 _BOUNDARIES = 8
 # Wide enough for the table, where no terminal limits it.
 _WIDTH = 120
@@ -42,6 +42,8 @@ def show(advice: Answer, out: Console) -> None:
 def parts(advice: Answer) -> Iterator[_Part]:
     """What is printed, one after the other."""
     yield Text(advice.answer, style="bold")
+    if advice.as_now:
+        yield Text(advice.as_now)
     yield Text()
     yield shares(advice) if advice.parts else ranking(advice)
     for note in [*notes(advice), advice.hosts]:
@@ -154,13 +156,17 @@ def crossings(advice: Answer) -> list[str]:
     buffer = "1 bdp" if asked.buffer is None else str(asked.buffer)
     fixed = f"; the buffer stays {buffer}" if "bdp" in buffer.lower() else ""
     title = "What would change the answer" if advice.crossings else "No change of the answer was seen"
-    return [f"{title}, all else as it is{fixed}:", *map(str, advice.crossings), _looked(advice.looked)]
+    found = [str(one) for one in advice.crossings]
+    more = [f"and {len(found) - _BOUNDARIES} more changes"] if len(found) > _BOUNDARIES else []
+    return [f"{title}, all else as it is{fixed}:", *found[:_BOUNDARIES], *more, _looked(advice.looked)]
 
 
 def _looked(looked: Sequence[Looked]) -> str:
     """How far and how finely the quantities were looked at."""
-    steps = sorted({f"{one.step:.1f}" for one in looked})
-    same = {step: [str(one) for one in looked if f"{one.step:.1f}" == step] for step in steps}
+    seen = [one for one in looked if one.low < one.high]
+    steps = sorted({f"{one.step:.1f}" for one in seen})
+    same = {step: [str(one) for one in seen if f"{one.step:.1f}" == step] for step in steps}
     message = "; ".join(f"{joined(ranges)} in steps of at most {step}x" for step, ranges in same.items())
+    unseen = [NAMES.get(one.quantity, one.quantity) for one in looked if one.low == one.high]
     rest = "" if all(one.complete for one in looked) else "; more would have taken too long"
-    return f"looked at: {message}{rest}"
+    return f"looked at: {message}{f'; not at {joined(unseen)}' if unseen else ''}{rest}"
