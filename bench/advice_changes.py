@@ -2,8 +2,9 @@
 
     .venv/bin/python bench/advice_changes.py --paths 200
 
-Each path is scanned with one quantity from a quarter of its value to four times that, in steps of 4 %. A stretch of the
-scan with another answer that is wider than the resolution that the answer states has to be among its changes.
+Each path is scanned with one quantity from a quarter of its value to four times that, in steps of 4 %.
+A stretch of the scan with another answer that is wider than the resolution that the answer states has to be
+among its changes.
 Exits with 1 if one is missed.
 """
 
