@@ -38,6 +38,7 @@ MOST_BUDGET_S = 86_400.0
 _MOST_SEEDS = 10_000
 # What the shortest answer of a path may take whatever the budget.
 _ALWAYS_S = 1.0
+_SHORTEST_S = 1e-3
 # A first round that takes so many times its budget, unlike its estimate, ends without an answer.
 _PATIENCE = 2.0
 # What is advised as a budget, as a multiple of what the runs take.
@@ -172,11 +173,15 @@ def _answer_buffers(
     """Answers for several buffers side by side."""
     bench, goal, most = asking.bench, asking.goal, asking.seeds
     few = min(ranking.FIRST, most or ranking.FIRST)
+    if meter.kept:
+        # What runs in any case.
+        paths = math.ceil(_LEAST_PATHS / len(assumed)) if question.ranges else 1
+        each = (most or _PATHS_SEEDS) if question.ranges else min(2, few)
+        middles = [one.at([0.5] * len(question.ranges)) for one in assumed]
+        least_s = paths * sum(bench.takes_s(one, range(1, each + 1), goal.needs) for one in middles)
+        if least_s > max(meter.left_s, _ALWAYS_S):
+            raise too_short(meter.budget_s, least_s)
     if not question.ranges:
-        if meter.kept:
-            least_s = sum(bench.takes_s(one, range(1, min(2, few) + 1), goal.needs) for one in assumed)
-            if least_s > max(meter.left_s, _ALWAYS_S):
-                raise too_short(meter.budget_s, least_s)
         first = [task for one in assumed for task in bench.tasks(one, range(1, few + 1))]
         asking.begin(len(first), Local().takes_s(first))
     quiet = replace(asking, begin=lambda _runs, _seconds: None, one_of=len(assumed))
@@ -358,7 +363,9 @@ class _Meter:
         def watch(doing: str, done: float) -> None:
             self._watch(f"{name}: {doing}", (number + done) / of)
 
-        own = _Meter(watch, time.monotonic(), self.left_s / (of - number), kept=self.kept)
+        # A short time that is over is short all the same: the fewest runs take place.
+        left_s = max(self.left_s / (of - number), _SHORTEST_S)
+        own = _Meter(watch, time.monotonic(), left_s, kept=self.kept)
         own.shares = of
         return own
 
@@ -423,11 +430,15 @@ def _answer_range(
         if rankings and meter.over(len(paths) / (len(paths) + len(some))):
             break
         if meter.kept:
-            both = 1 if other is None else 2
-            one_s = both * bench.takes_s(question.at(some[0]), range(1, seeds + 1), goal.needs)
-            fit = math.floor(meter.left_s / one_s)
-            if not rankings and fit < _LEAST_PATHS:
-                raise too_short(meter.shares * meter.left_s, meter.shares * _LEAST_PATHS * one_s)
+            one_s = bench.takes_s(question.at(some[0]), range(1, seeds + 1), goal.needs)
+            if not rankings and meter.left_s < 2 * _LEAST_PATHS * one_s:
+                other = None
+            least = math.ceil(_LEAST_PATHS / meter.shares)
+            fit = math.floor(meter.left_s / (one_s if other is None else 2 * one_s))
+            if not rankings and fit < least and meter.shares > 1:
+                fit = least
+            elif not rankings and fit < least:
+                raise too_short(meter.left_s, _LEAST_PATHS * one_s)
             if fit < 1:
                 break
             some = some[:fit]
