@@ -55,7 +55,9 @@ def shortened(answer: str) -> str:
     head, _, rest = answer.partition("\nScore")
     _, change, values = rest.partition("\nWhat would change the answer")
     _, nothing, seen = rest.partition("\nNo change of the answer was seen")
-    lines = [line.rstrip() for line in head.splitlines()]
+    # The page's commands are the inputs, and a machine's own pacing differs.
+    omitted = ("Given: ", "Assumed: ", "On this machine as it is ")
+    lines = [line.rstrip() for line in head.splitlines() if not line.startswith(omitted)]
     if change:
         title, *crossed = values.split("\n\n")[0].splitlines()
         crossed = [one for one in crossed if not one.startswith("  looked at: ")]

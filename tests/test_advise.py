@@ -118,7 +118,10 @@ def test_every_answer_format_agrees() -> None:
     reported = json.loads(found.to_json())
     assert reported["winner"] == found.winner == reported["ranking"][0]["controller"]
     assert found.answer.startswith("Run bbr1 (Linux's bbr): ")
-    assert str(found).startswith(f"{found.answer}\n")
+    opening = ["Given: rate 20mbit, rtt 40ms, buffer 8 bdp, candidates reno, cubic, bbr1, goal delay."]
+    opening += [line for line in str(found).splitlines() if line.startswith("Assumed: loss none, ")]
+    assert str(found).splitlines()[:3] == [*opening, found.answer]
+    assert list(reported)[:5] == ["path", "given", "measured", "assumed", "left_out"]
     assert reported["answer"] == found.answer
     assert reported["seeds"] == found.ranking.seeds
     first = reported["ranking"][0]["measures"]
@@ -483,7 +486,8 @@ def test_invalid_map_names_option(tmp_path: Path, more: list[str], message: str)
 
 
 def test_the_command_answers_and_refuses(tmp_path: Path) -> None:
-    done = command("advise", "--rate", "2mbit", "--rtt", "40ms", "--seeds", "2", "--json")
+    words = ["advise", "--rate", "2mbit", "--rtt", "40ms", "--buffer", "20 KB"]
+    done = command(*words, "--seeds", "2", "--json")
     assert done.returncode == 0, done.stderr
     assert {"answer", "winner", "ranking", "crossings", "apply", "trust"} <= set(json.loads(done.stdout))
     (tmp_path / "paths.csv").write_text("name,rate,rtt\nhome,2mbit,20 ms\noffice,8mbit,10 ms\n")

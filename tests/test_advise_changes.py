@@ -1,8 +1,13 @@
 """What would change an answer of `fullpipe advise`, and how finely it looked."""
 
+import importlib.util
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -53,12 +58,13 @@ def test_crossing_lies_at_winner_change() -> None:
     now = ranking.rank(bench, question, goal, until_s=0)
     found, looked = crossings.nearest(bench, question, goal, now)
     assert all(one.complete for one in looked)
-    loss = next(one for one in found if one.quantity == "loss")
+    loss = next(one for one in found if one.quantity == "loss" and one.ahead is not None)
     assert (now.winner, loss.ahead, loss.behind, loss.below) == ("cubic", "bbr1", "cubic", False)
     above = ranking.rank(bench, question.moved("loss", 2 * loss.value), goal, until_s=0)
     under = ranking.rank(bench, question.moved("loss", loss.value / 4), goal, until_s=0)
     assert above.winner == "bbr1"
     assert under.winner != "bbr1"
+    assert {one.ahead for one in found if one.quantity == "loss"} == {None, "bbr1"}, "between them, neither"
     assert "of random loss, bbr1 is ahead" in str(loss)
 
 
@@ -69,8 +75,9 @@ def test_temporary_winner_change_is_detected() -> None:
     assert (island.quantity, island.below, island.ahead, island.behind) == ("buffer", False, "b", "a")
     assert 125e3 < island.value < 137e3
     assert island.until is not None and 151e3 < island.until < 165e3
+    assert (island.inner < 125e3 < island.value, island.until < 165e3 < (island.outer or 0)) == (True, True)
     assert (
-        str(island) == "between about 130 KB and 150 KB of buffer, b is ahead: a scores 11 % less at 150 KB"
+        str(island) == "between 120–130 KB and 150–170 KB of buffer, b is ahead: a scores 11 % less at 150 KB"
     )
 
 
@@ -83,7 +90,7 @@ def test_permanent_change_has_no_end() -> None:
     found = _answer(lambda path: "b" if path.rate_bps > 130e6 else "a")
     (one,) = found.crossings
     assert (one.until, 130e6 < one.value < 142e6) == (None, True)
-    assert str(one).startswith("above about 140 Mbit/s of rate, b is ahead")
+    assert str(one).startswith("above 130–140 Mbit/s of rate, b is ahead")
 
 
 def test_absent_change_reports_resolution() -> None:
@@ -133,7 +140,69 @@ def test_skipped_long_runs_are_reported(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_unrefined_crossing_shows_both_ends() -> None:
     one = crossings.Crossing("buffer", False, 200e3, 100e3, None, "b", "a", 0.1, 200e3)
-    assert str(one).startswith("above a value between 100 KB and 200 KB of buffer, b is ahead")
+    assert str(one).startswith("above 100–200 KB of buffer, b is ahead")
+    one = crossings.Crossing("rtt", True, 5.0, 5.0, None, "b", "a", 0.1, 5.0)
+    assert str(one).startswith("below 5 ms of round-trip time")
+
+
+def test_lost_lead_is_a_change() -> None:
+    found = _answer(lambda path: None if 130e3 < path.buffer_bytes < 240e3 else "a")
+    (one,) = found.crossings
+    assert (one.ahead, set(one.leaders), one.quantity) == (None, {"a", "b"}, "buffer")
+    assert "of buffer, no clear winner: a and b lead at" in str(one)
+
+
+def test_short_time_looks_at_every_quantity(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The nearest values come first, and what was not looked at is named."""
+    clock = SimpleNamespace(now_s=0.0)
+    monkeypatch.setattr(crossings, "time", SimpleNamespace(monotonic=lambda: clock.now_s))
+    run = Known.run
+
+    def counted(self: Known, *given: Any) -> list[Trials]:
+        clock.now_s += 1.0
+        return run(self, *given)
+
+    monkeypatch.setattr(Known, "run", counted)
+    found = _answer(lambda path: "b" if path.buffer_bytes > 1e6 else "a", until_s=10.0)
+    assert {one.quantity for one in found.looked if one.low < one.high} == {"buffer", "rtt", "rate", "loss"}
+    clock.now_s = 0.0
+    found = _answer(lambda path: "a", until_s=5.0)
+    assert "; not at rate and random loss; more would" in terminal.crossings(found)[-1]
+
+
+@pytest.fixture
+def scanning() -> Iterator[ModuleType]:
+    """The script bench/advice_changes.py."""
+    script = Path(__file__).parents[1] / "bench" / "advice_changes.py"
+    spec = importlib.util.spec_from_file_location("bench_advice_changes", script)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # A dataclass looks its module up.
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules[spec.name]
+
+
+@pytest.mark.long
+def test_scan_of_random_paths_misses_nothing(scanning: ModuleType) -> None:
+    found = [scanning.check(case) for case in scanning.draw(6, seed=2)]
+    assert sum(stretches for stretches, _ in found) > 6
+    assert [lost for _, lost in found] == [[]] * 6
+
+
+def test_scan_notices_hidden_change(scanning: ModuleType) -> None:
+    question = replace(PATH, candidates=("a", "b"))
+    case = scanning.Case(question, GOAL, "buffer")
+    known = Known(registry.named("sim"), best=lambda path: "b" if 125e3 < path.buffer_bytes < 190e3 else "a")
+    now = ranking.rank(known, question, GOAL, most=4)
+    stretches = scanning.scan(known, case, now, 25e3, 400e3)
+    (one,) = stretches
+    assert (one.label, 125e3 < one.low < 131e3, 180e3 < one.high < 190e3) == ("b", True, True)
+    coarse, fine = (crossings.Looked("buffer", 25e3, 400e3, step, complete=True) for step in (2.0, 1.4))
+    assert scanning.missed(stretches, [], fine) == [one]
+    assert scanning.missed(stretches, [], coarse) == [], "narrower than the resolution that is stated"
+    found, _ = crossings.nearest(known, question, GOAL, now, quantities=["buffer"])
+    assert scanning.missed(stretches, found, fine) == []
 
 
 # Ranges.

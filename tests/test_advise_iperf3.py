@@ -377,16 +377,15 @@ def test_every_answer_format_lists_inputs(tmp_path: Path) -> None:
     reported = found.to_dict()["paths"][0]
     assert reported["given"] == {"rtt": "40ms", "candidates": "cubic, bbr1"}
     assert reported["measured"] == {"rate": "20000000 bit/s"}
-    assert reported["assumed"]["buffer"] == "1 bdp (at least 10 packets)"
+    buffers = "0.25, 1 and 4 bdp side by side (at least 10 packets)"
+    assert reported["assumed"]["buffer"] == buffers
     assert reported["left_out"] == []
     (row,) = csv.DictReader(io.StringIO(found.to_csv()))
     assert row["given"] == "rtt 40ms, candidates cubic, bbr1"
     assert row["measured"] == "rate 20 Mbit/s"
-    assert "buffer 1 bdp" in row["assumed"] and row["left_out"] == ""
+    assert f"buffer {buffers}" in row["assumed"] and row["left_out"] == ""
     text = str(found.answered[0].advice)
-    assert (
-        "Given: rtt 40ms" in text and "Measured: rate 20 Mbit/s" in text and "Assumed: buffer 1 bdp" in text
-    )
+    assert "Given: rtt 40ms" in text and "Measured: rate 20 Mbit/s" in text and "Assumed: buffer 0.25" in text
     # A question without a file has them, too.
     alone = advise(Question(rate="5mbit", rtt="20ms", candidates=OURS), goal="delay", seeds=2).to_dict()
     assert alone["given"] == {"rate": "5mbit", "rtt": "20ms", "candidates": "cubic, bbr1", "goal": "delay"}

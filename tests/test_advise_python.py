@@ -37,7 +37,7 @@ def test_printed_answer_matches_command(deep: fp.Advice) -> None:
     done = command(*words, "--seeds", "4")
     printed = [line.rstrip() for line in done.stdout.splitlines()]
     assert printed == str(deep).splitlines()
-    assert printed[0] == deep.answer
+    assert printed[2] == deep.answer
     assert done.stderr == ""
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from fullpipe.advisor import Question, advise, recipes
-from fullpipe.advisor.advice import hosts_of
+from fullpipe.advisor import Question, advise, candidates, crossings, recipes
+from fullpipe.advisor.advice import Advice, hosts_of
 from fullpipe.advisor.question import parsed
 from fullpipe.advisor.recipes import STACKS, Hosts, Line
 from fullpipe.advisor.trials import Bench
@@ -379,3 +379,64 @@ def test_without_pacing_no_line_sets_it() -> None:
     found = advise(question, goal="delay", seeds=2)
     assert found.hosts == "Judged without pacing, except for controllers that pace themselves."
     assert found.lines and not any("fq" in one.text for one in found.lines)
+
+
+# This machine, before the lines are applied.
+
+
+def as_it_is(monkeypatch: pytest.MonkeyPatch, qdisc: str | None, **given: Any) -> Advice:
+    """The answer on a machine with this queue discipline; nothing is looked for around it."""
+    monkeypatch.setattr(candidates, "default_qdisc", lambda: qdisc)
+    monkeypatch.setattr(crossings, "nearest", lambda *_, **__: ([], []))
+    fields = {"rate": "50mbit", "rtt": "80ms", "candidates": ("cubic", "bbr1"), **given}
+    return advise(Question(**fields), goal="throughput", seeds=4)
+
+
+def test_answer_has_hosts_with_and_without_pacing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Real iperf3 over fq has 42.4 Mbit/s on this path, and 10 Mbit/s less without fq."""
+    found = as_it_is(monkeypatch, "pfifo_fast", buffer="50 KB")
+    assert found.winner == "bbr1"
+    assert found.as_now in str(found).splitlines()
+    assert re.search(
+        r"\(pfifo_fast, which does not pace\), the answer is the same, but scores differ: "
+        r"cubic 0\.6\d+ instead of 0\.8\d+ \(3[23]\.\d instead of 42\.\d Mbit/s\)\.",
+        found.as_now,
+    )
+    assert found.to_dict()["as_it_is"]["winner"] == "bbr1"
+
+
+def test_other_winner_without_pacing_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = as_it_is(monkeypatch, "fq_codel", buffer="100 KB")
+    assert found.winner == "cubic"
+    assert found.as_now.startswith(
+        "On this machine as it is (fq_codel, which does not pace): Run bbr1 (Linux's bbr)"
+    )
+    reported = found.to_dict()["as_it_is"]
+    assert (reported["winner"], reported["pacing"], reported["differs"]) == ("bbr1", False, found.as_now)
+
+
+@pytest.mark.parametrize(("qdisc", "pacing"), [("fq", True), (None, True), ("fq_codel", False)])
+def test_equal_or_unknown_hosts_run_once(
+    monkeypatch: pytest.MonkeyPatch, qdisc: str | None, pacing: bool
+) -> None:
+    found = as_it_is(monkeypatch, qdisc, rate="2mbit", rtt="10ms", buffer="30 KB", pacing=pacing)
+    assert (found.now, found.as_now, found.to_dict()["as_it_is"]) == (None, "", None)
+
+
+def test_unpaced_hosts_on_machine_with_fq(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = as_it_is(monkeypatch, "fq", buffer="100 KB", pacing=False)
+    assert found.winner == "bbr1"
+    assert found.as_now.startswith("On this machine as it is (fq, which paces): Run cubic")
+
+
+def test_range_has_hosts_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = {"rate": "5mbit", "rtt": parsed("rtt", "75..85 ms"), "buffer": "15 KB"}
+    found = as_it_is(monkeypatch, "pfifo_fast", **small)
+    assert found.now is not None and len(found.now.rankings) == len(found.paths) == 48
+    assert found.to_dict()["as_it_is"]["winner"] == found.now.winner
+
+
+def test_recipe_names_trap_of_connected_sockets() -> None:
+    for where in ("one program", "one program, Python"):
+        assert "before connect(): a socket connected with bbr, the default, stays paced" in line(where).needs
+        assert "stays paced" not in line(where, "bbr1").needs

@@ -5,14 +5,14 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fullpipe._native import ScenarioError
 from fullpipe.advisor import candidates, crossings, goals, nearest_cells, ranking, recipes
 from fullpipe.advisor.answer import MOSTLY, PATHS, Answer, Part
 from fullpipe.advisor.crossings import Crossing, Looked
 from fullpipe.advisor.inputs import Inputs, given_of
-from fullpipe.advisor.question import Question
+from fullpipe.advisor.question import BUFFERS_BDP, Question
 from fullpipe.advisor.ranking import Ranking
 from fullpipe.advisor.trials import EXTRAS, Bench
 from fullpipe.errors import mistake, stated
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 BUDGET_S = 5.0
 # The part of it for the ranking; the rest looks for what would change it.
 _FOR_RANKING = 0.5
+# Until this part of it, the hosts of this machine as they are have more seeds.
+_AS_IT_IS = 0.7
 # Called with what is being done, and the part of the whole that is done.
 Watcher: TypeAlias = Callable[[str, float], None]
 # Called before the first run, with the runs of the first round and how many seconds they take, about.
@@ -36,6 +38,7 @@ MOST_BUDGET_S = 86_400.0
 _MOST_SEEDS = 10_000
 # What the shortest answer of a path may take whatever the budget.
 _ALWAYS_S = 1.0
+_SHORTEST_S = 1e-3
 # A first round that takes so many times its budget, unlike its estimate, ends without an answer.
 _PATIENCE = 2.0
 # What is advised as a budget, as a multiple of what the runs take.
@@ -46,6 +49,8 @@ _NEARLY = 0.99
 _PATHS_SEEDS = 3
 # So many run together, and fewer than these say nothing of a range.
 _TOGETHER, _LEAST_PATHS = 8, 4
+# On so many of them, the harm of the winner is measured.
+_HARM_PATHS, _DUEL = 8, frozenset({"duel"})
 _PRIMES = (2, 3, 5, 7, 11)
 
 
@@ -114,9 +119,10 @@ def advise(
     given = given_of(vars(question)) if given is None else given
     question = with_candidates(question)
     chosen = goals.named(goal, sized=question.flow_size is not None)
+    given = (*given, *(() if goal is None else ("goal",)))
     inputs = Inputs.of(
         question,
-        given={*given, *(() if goal is None else ("goal",))},
+        given=given,
         measured=measured,
         left_out=left_out,
         goal=chosen.name,
@@ -124,15 +130,95 @@ def advise(
     meter = _Meter(watch, began_s, budget_s, kept=kept)
     doubts: list[str] = []
     bench = Bench.of(world, meter.ran, doubts.append)
+    asking = _Asking(bench, chosen, seeds, begin)
+    assumed = _buffers(question)
+    if len(assumed) == 1:
+        found = _answer(asking, assumed[0], meter)
+    else:
+        found = _answer_buffers(asking, question, assumed, meter, given, measured)
+    return replace(found, doubts=tuple(doubts), inputs=inputs, took_s=meter.took_s)
+
+
+@dataclass(frozen=True)
+class _Asking:
+    """How questions are answered."""
+
+    bench: Bench
+    goal: goals.Goal
+    # The most seeds of a path; None for what the time allows.
+    seeds: int | None
+    begin: Beginner
+    # Whether it is one of several answers, each of which looks around less far and has fewer paths.
+    one_of: int = 1
+
+
+def _buffers(question: Question) -> list[Question]:
+    """The question with each buffer that is assumed if none is given; those that are equal, once."""
+    if question.buffer is not None:
+        return [question]
+    assumed = [replace(question, assumed_bdps=bdps) for bdps in BUFFERS_BDP]
+    ends = [[1.0] * len(question.ranges), [0.0] * len(question.ranges)]
+    sizes = [tuple(one.at(end).numbers().buffer_bytes for end in ends) for one in assumed]
+    return list(dict(zip(reversed(sizes), reversed(assumed), strict=True)).values())[::-1]
+
+
+def _answer_buffers(
+    asking: _Asking,
+    question: Question,
+    assumed: Sequence[Question],
+    meter: "_Meter",
+    given: Collection[str],
+    measured: Collection[str],
+) -> Advice:
+    """Answers for several buffers side by side."""
+    bench, goal, most = asking.bench, asking.goal, asking.seeds
+    few = min(ranking.FIRST, most or ranking.FIRST)
+    if meter.kept:
+        # What runs in any case.
+        paths = math.ceil(_LEAST_PATHS / len(assumed)) if question.ranges else 1
+        each = (most or _PATHS_SEEDS) if question.ranges else min(2, few)
+        middles = [one.at([0.5] * len(question.ranges)) for one in assumed]
+        least_s = paths * sum(bench.takes_s(one, range(1, each + 1), goal.needs) for one in middles)
+        if least_s > max(meter.left_s, _ALWAYS_S):
+            raise too_short(meter.budget_s, least_s)
+    if not question.ranges:
+        first = [task for one in assumed for task in bench.tasks(one, range(1, few + 1))]
+        asking.begin(len(first), Local().takes_s(first))
+    quiet = replace(asking, begin=lambda _runs, _seconds: None, one_of=len(assumed))
+    found = []
+    for number, one in enumerate(assumed):
+        own = meter.part(number, len(assumed), f"buffer {one.assumed_bdps:g} bdp")
+        answer = _answer(replace(quiet, bench=replace(bench, watch=own.ran)), one, own)
+        inputs = Inputs.of(one, given=given, measured=measured, goal=goal.name)
+        found.append(replace(answer, inputs=inputs))
+    rankings = tuple(one for answer in found for one in answer.rankings)
+    combined = Advice(
+        question=question,
+        goal=goal.name,
+        world=bench.world.name,
+        took_s=meter.took_s,
+        rankings=rankings,
+        paths=tuple(path for answer in found for path in answer.paths),
+        parts=_parts(question, rankings) if question.ranges else (),
+        brief=any(answer.brief for answer in found),
+        buffers=tuple(found),
+    )
+    return replace(combined, lines=found[-1].lines if combined.winner else ())
+
+
+def _answer(asking: _Asking, question: Question, meter: "_Meter") -> Advice:
+    """Answers for one path, or one range of them, whose buffer is known or assumed."""
+    bench, chosen, seeds = asking.bench, asking.goal, asking.seeds
+    began_s, budget_s, kept = meter.began_s, meter.budget_s, meter.kept
     if question.ranges:
-        ranged = _answer_range(bench, question, chosen, meter, seeds or _PATHS_SEEDS)
-        return replace(ranged, doubts=tuple(doubts), inputs=inputs)
+        paths = PATHS // asking.one_of
+        return _answer_range(bench, question, chosen, meter, seeds or _PATHS_SEEDS, paths)
     path = question.numbers()
     most, few, extras = seeds or ranking.MOST, min(ranking.FIRST, seeds or ranking.FIRST), EXTRAS
     if kept:
-        few, extras = _first_round(bench, question, chosen, few, budget_s)
+        few, extras = _first_round(bench, question, chosen, few, budget_s, several=asking.one_of > 1)
     first = bench.tasks(question, range(1, few + 1), extras)
-    begin(len(first), Local().takes_s(first))
+    asking.begin(len(first), Local().takes_s(first))
     # A world in wall time has no time to look around.
     for_ranking = 1.0 if bench.world.wall_time else _FOR_RANKING
     found = ranking.rank(
@@ -147,6 +233,7 @@ def advise(
             "ranking", for_ranking * done / most, for_ranking * (wanted - done) / most
         ),
     )
+    now, qdisc = _as_it_is(bench, question, chosen, found, until_s=began_s + _AS_IT_IS * budget_s)
     crossed: list[Crossing] = []
     looked: list[Looked] = []
     if not bench.world.wall_time:
@@ -160,11 +247,12 @@ def advise(
             begin=lambda quantity, done: meter.at(
                 f"what would change it: {quantity}", for_ranking + (1 - for_ranking) * done
             ),
+            **_around(asking, question),
         )
     return Advice(
         question=question,
         goal=chosen.name,
-        world=world,
+        world=bench.world.name,
         took_s=meter.took_s,
         rankings=(found,),
         paths=(question,),
@@ -176,24 +264,76 @@ def advise(
         if bench.world.wall_time
         else nearest_cells.sentence(path, _compared(found), _beyond(question)),
         lines=tuple(recipes.of(found.places[0].candidate, hosts_of(question))) if found.winner else (),
-        doubts=tuple(doubts),
-        inputs=inputs,
+        now=now,
+        qdisc=qdisc,
     )
 
 
+def _around(asking: _Asking, question: Question) -> dict[str, Any]:
+    """Where to look for what would change an answer: all over, or less far for one of several buffers."""
+    if asking.one_of == 1:
+        return {}
+    # Between the assumed buffers, once.
+    middle = question.assumed_bdps == BUFFERS_BDP[-2]
+    quantities = [name for name in crossings.QUANTITIES if name != "buffer" or middle]
+    return {"quantities": quantities, "looks": crossings.NEAR_LOOKS}
+
+
+def _other_hosts(bench: Bench, question: Question) -> tuple[Question | None, str]:
+    """The question on this machine's hosts as they are, if their pacing differs; and their discipline."""
+    qdisc = candidates.default_qdisc()
+    if qdisc is None or bench.world.wall_time or (qdisc == candidates.PACES) == question.pacing:
+        return None, ""
+    return replace(question, pacing=not question.pacing), qdisc
+
+
+def _as_it_is(
+    bench: Bench, question: Question, goal: goals.Goal, found: Ranking, *, until_s: float
+) -> tuple[Advice | None, str]:
+    """The answer on this machine's hosts as they are, if they differ and the time is enough."""
+    other, qdisc = _other_hosts(bench, question)
+    seeds = min(found.seeds, ranking.FIRST)
+    if other is None:
+        return None, ""
+    if math.isfinite(until_s):
+        takes_s = bench.takes_s(other, range(1, seeds + 1), goal.needs)
+        if time.monotonic() + takes_s > until_s:
+            return None, ""
+    now = ranking.rank(bench, other, goal, until_s=until_s, first=seeds, most=found.seeds, extras=goal.needs)
+    harm = None
+    if now.winner not in (None, found.winner) and "duel" not in goal.needs:
+        harm = _harm(bench, [other], now.winner or "", seeds)
+    return Advice(other, goal.name, bench.world.name, 0.0, (now,), (other,), harm=harm), qdisc
+
+
+def _harm(bench: Bench, paths: Sequence[Question], winner: str, seeds: int) -> float | None:
+    """The mean harm of a winner over some paths."""
+    alone = [replace(path, candidates=(winner,)) for path in paths]
+    found = bench.run(alone, range(1, seeds + 1), _DUEL)
+    harms = [trial.harm for trials in found for trial in trials[winner] if trial.harm is not None]
+    return math.fsum(harms) / len(harms) if harms else None
+
+
 def _first_round(
-    bench: Bench, question: Question, goal: goals.Goal, few: int, budget_s: float
+    bench: Bench,
+    question: Question,
+    goal: goals.Goal,
+    few: int,
+    budget_s: float,
+    *,
+    several: bool = False,
 ) -> tuple[int, frozenset[str]]:
     """How many seeds the first round has, and which scenarios: as many as the budget allows.
 
-    The fewest run in any case if they take a second or less. Raises `ScenarioError` if they take longer.
+    The fewest run in any case if they take a second or less, or for one of `several` answers, whose fewest
+    runs fit together. Raises `ScenarioError` if they take longer.
     """
     needed_s = 0.0
     for seeds, extras in ((few, EXTRAS), (few, goal.needs), (min(2, few), goal.needs)):
         needed_s = bench.takes_s(question, range(1, seeds + 1), extras)
         if needed_s <= budget_s:
             return seeds, extras
-    if needed_s <= _ALWAYS_S:
+    if needed_s <= _ALWAYS_S or several:
         return min(2, few), goal.needs
     raise too_short(budget_s, needed_s)
 
@@ -211,23 +351,37 @@ class _Meter:
     """Tells how far an answer is: by the time that it may take, or else by its parts."""
 
     def __init__(self, watch: Watcher, began_s: float, budget_s: float, *, kept: bool) -> None:
-        self._watch, self._began_s, self._budget_s = watch, began_s, budget_s
+        self._watch, self.began_s, self.budget_s = watch, began_s, budget_s
         self.kept = kept
+        # Of how many answers it is one.
+        self.shares = 1
         self._doing, self._done, self._span = "", 0.0, 0.0
+
+    def part(self, number: int, of: int, name: str) -> "_Meter":
+        """That of one of several answers, which shares the time that is left with those after it."""
+
+        def watch(doing: str, done: float) -> None:
+            self._watch(f"{name}: {doing}", (number + done) / of)
+
+        # A short time that is over is short all the same: the fewest runs take place.
+        left_s = max(self.left_s / (of - number), _SHORTEST_S)
+        own = _Meter(watch, time.monotonic(), left_s, kept=self.kept)
+        own.shares = of
+        return own
 
     @property
     def took_s(self) -> float:
         """How long it took so far."""
-        return time.monotonic() - self._began_s
+        return time.monotonic() - self.began_s
 
     @property
     def left_s(self) -> float:
         """How much of the time is left."""
-        return max(0.0, self._budget_s - self.took_s)
+        return max(0.0, self.budget_s - self.took_s)
 
     def over(self, part: float = 1.0) -> bool:
         """Whether this part of the time is over."""
-        return self.took_s > part * self._budget_s
+        return self.took_s > part * self.budget_s
 
     def at(self, doing: str, done: float, span: float = 0.0) -> None:
         """What begins now, which part of the whole is done, and which part it is itself."""
@@ -237,8 +391,8 @@ class _Meter:
     def ran(self, part: float) -> None:
         """Which part of what began has run."""
         done = self._done + part * self._span
-        if math.isfinite(self._budget_s):
-            spent = self.took_s / self._budget_s
+        if math.isfinite(self.budget_s):
+            spent = self.took_s / self.budget_s
             # What runs in any case, the first round, may take longer than all of the time.
             done = min(spent, part if self._done == 0 else _NEARLY)
             # Estimates are right to a factor.
@@ -246,9 +400,9 @@ class _Meter:
                 self.kept
                 and self._done == 0
                 and 0 < part < 1
-                and self.took_s > _PATIENCE * max(self._budget_s, _ALWAYS_S)
+                and self.took_s > _PATIENCE * max(self.budget_s, _ALWAYS_S)
             ):
-                raise too_short(self._budget_s, self.took_s / part)
+                raise too_short(self.shares * self.budget_s, self.shares * self.took_s / part)
         self._watch(self._doing, done)
 
 
@@ -262,10 +416,14 @@ def with_candidates(question: Question) -> Question:
     return replace(question, candidates=tuple(dict.fromkeys(chosen)))
 
 
-def _answer_range(bench: Bench, question: Question, goal: goals.Goal, meter: _Meter, seeds: int) -> Advice:
-    places = [_spread(number, len(question.ranges)) for number in range(1, PATHS + 1)]
+def _answer_range(
+    bench: Bench, question: Question, goal: goals.Goal, meter: _Meter, seeds: int, wanted: int = PATHS
+) -> Advice:
+    places = [_spread(number, len(question.ranges)) for number in range(1, wanted + 1)]
     paths: list[Question] = []
     rankings: list[Ranking] = []
+    other, qdisc = _other_hosts(bench, question)
+    now: list[Ranking] = []
     while len(paths) < len(places):
         # Few paths at a time, so that the time is kept.
         some = places[len(paths) : len(paths) + _TOGETHER]
@@ -273,8 +431,13 @@ def _answer_range(bench: Bench, question: Question, goal: goals.Goal, meter: _Me
             break
         if meter.kept:
             one_s = bench.takes_s(question.at(some[0]), range(1, seeds + 1), goal.needs)
-            fit = math.floor(meter.left_s / one_s)
-            if not rankings and fit < _LEAST_PATHS:
+            if not rankings and meter.left_s < 2 * _LEAST_PATHS * one_s:
+                other = None
+            least = math.ceil(_LEAST_PATHS / meter.shares)
+            fit = math.floor(meter.left_s / (one_s if other is None else 2 * one_s))
+            if not rankings and fit < least and meter.shares > 1:
+                fit = least
+            elif not rankings and fit < least:
                 raise too_short(meter.left_s, _LEAST_PATHS * one_s)
             if fit < 1:
                 break
@@ -284,13 +447,16 @@ def _answer_range(bench: Bench, question: Question, goal: goals.Goal, meter: _Me
         for path, trials in zip(asked, bench.run(asked, range(1, seeds + 1), goal.needs), strict=True):
             paths.append(path)
             rankings.append(ranking.ranked(goal, trials))
-    parts = []
-    for name in question.candidates:
-        wins = sum(one.winner == name for one in rankings) / len(rankings)
-        leads = sum(name in one.leaders for one in rankings) / len(rankings)
-        parts.append(Part(name, wins, leads))
-    parts.sort(key=lambda part: (-part.wins, -part.leads))
+        if other is not None:
+            there = bench.run([other.at(place) for place in some], range(1, seeds + 1), goal.needs)
+            now += [ranking.ranked(goal, trials) for trials in there]
+    parts = _parts(question, rankings)
     best = parts[0].candidate
+    harm = None
+    if parts[0].wins >= MOSTLY and not meter.over():
+        first = paths[:_HARM_PATHS]
+        if not (meter.kept and bench.takes_s(paths[0], [1], _DUEL) * len(first) > meter.left_s):
+            harm = _harm(bench, first, best, 1)
     return Advice(
         question=question,
         goal=goal.name,
@@ -298,13 +464,32 @@ def _answer_range(bench: Bench, question: Question, goal: goals.Goal, meter: _Me
         took_s=meter.took_s,
         rankings=tuple(rankings),
         paths=tuple(paths),
-        parts=tuple(parts),
+        parts=parts,
+        harm=harm,
+        brief=parts[0].wins >= MOSTLY and harm is None,
+        wanted=wanted,
+        now=None
+        if other is None
+        else Advice(
+            other, goal.name, bench.world.name, 0.0, tuple(now), tuple(paths), parts=_parts(question, now)
+        ),
+        qdisc=qdisc,
         boundaries=crossings.boundaries(question, paths, rankings),
         trust=nearest_cells.sentence(
             question.at([0.5] * len(question.ranges)).numbers(), question.candidates, _beyond(question)
         ),
         lines=tuple(recipes.of(best, hosts_of(question))) if parts[0].wins >= MOSTLY else (),
     )
+
+
+def _parts(question: Question, rankings: Sequence[Ranking]) -> tuple[Part, ...]:
+    """Each candidate's part of the paths of a range, the best first."""
+    parts = []
+    for name in question.candidates:
+        wins = sum(one.winner == name for one in rankings) / len(rankings)
+        leads = sum(name in one.leaders for one in rankings) / len(rankings)
+        parts.append(Part(name, wins, leads))
+    return tuple(sorted(parts, key=lambda part: (-part.wins, -part.leads)))
 
 
 def _spread(number: int, dimensions: int) -> list[float]:

@@ -9,8 +9,8 @@ from fullpipe.advisor import candidates
 from fullpipe.advisor.crossings import Boundaries, Crossing, Looked
 from fullpipe.advisor.goals import Trial
 from fullpipe.advisor.inputs import Inputs
-from fullpipe.advisor.question import Question, percent
-from fullpipe.advisor.ranking import Place, Ranking
+from fullpipe.advisor.question import Question, percent, shown
+from fullpipe.advisor.ranking import ALIKE, Place, Ranking
 from fullpipe.advisor.recipes import Line
 from fullpipe.measures.statistics import Estimate
 from fullpipe.scenario.path import NAMES
@@ -20,6 +20,8 @@ from fullpipe.text import joined
 PATHS = 48
 # From this share of a range's paths on, who is best on them is best on it.
 MOSTLY = 0.9
+# A winner that takes more of a neighbour's fair share is named with it.
+_MOST_TAKEN = 0.5
 
 
 @dataclass(frozen=True)
@@ -74,17 +76,33 @@ class Answer:
     lines: tuple[Line, ...] = field(default=())
     # Why runs cannot be trusted, a reason for each such run; in the simulator there is none.
     doubts: tuple[str, ...] = ()
+    # The same on this machine's hosts as they are, before the lines are applied, if their pacing differs.
+    now: "Answer | None" = None
+    # This machine's queue discipline, where it was read for that.
+    qdisc: str = ""
+    # Harm of the winner, where the ranking does not have it: over a range, the mean of its first paths.
+    harm: float | None = None
+    # Without a buffer: an answer for each of those that are assumed, whose rankings and paths these are.
+    buffers: "tuple[Answer, ...]" = ()
+    # Over a range: how many paths it was to have.
+    wanted: int = PATHS
     # Where the fields of the question and the goal come from.
     inputs: Inputs = field(default_factory=Inputs)
 
     @property
     def ranking(self) -> Ranking:
-        """The ranking of the path, or that of a range's first path."""
+        """The ranking of the path, or of the first one: of a range, or of the smallest assumed buffer."""
         return self.rankings[0]
 
     @property
     def winner(self) -> str | None:
-        """Who is clearly best; over a range, on at least 90 % of its paths. None if nobody is."""
+        """Who is clearly best; over a range, on at least 90 % of its paths. None if nobody is.
+
+        Without a buffer: with each of those that are assumed.
+        """
+        if self.buffers:
+            winners = {one.winner for one in self.buffers}
+            return winners.pop() if len(winners) == 1 else None
         if not self.parts:
             return self.ranking.winner
         return next((part.candidate for part in self.parts if part.wins >= MOSTLY), None)
@@ -92,12 +110,57 @@ class Answer:
     @property
     def whole(self) -> bool:
         """Whether the time was enough for all paths of a range."""
-        return len(self.paths) == (PATHS if self.parts else 1)
+        if self.buffers:
+            return all(one.whole for one in self.buffers)
+        return len(self.paths) == (self.wanted if self.parts else 1)
 
     @property
     def answer(self) -> str:
         """The answer in a sentence."""
-        return _over_a_range(self) if self.parts else _on_a_path(self.ranking)
+        if self.buffers:
+            return _side_by_side(self.buffers)
+        sentence = _over_a_range(self) if self.parts else _on_a_path(self.ranking)
+        return f"{sentence.removesuffix('.')}{self.warning()}."
+
+    def warning(self, who: str = "but it") -> str:
+        """What the winner does to a neighbour, if it takes more than half of the neighbour's fair share."""
+        if self.winner is None:
+            return ""
+        place = None if self.parts else self.ranking.place(self.winner).measure(lambda trial: trial.harm)
+        harm = self.harm if place is None else place.mean
+        if harm is None:
+            return "; its harm to a neighbour was not measured" if self.brief else ""
+        # Of what the neighbour has alone, half is its fair share beside one flow.
+        taken = 2 * harm - 1
+        if taken <= _MOST_TAKEN:
+            return ""
+        return f"; {who} takes {percent(taken)} of a {self.question.neighbour} neighbour's fair share"
+
+    @property
+    def buffer(self) -> str:
+        """The assumed buffer of one of several answers."""
+        sizes = [shown("buffer", path.numbers().buffer_bytes) for path in self.paths]
+        return f"{self.question.assumed_bdps:g} BDP" + (f" ({sizes[0]})" if len(sizes) == 1 else "")
+
+    @property
+    def as_now(self) -> str:
+        """What is different on this machine before the lines are applied; empty if nothing is."""
+        if self.now is None:
+            return ""
+        paces = "paces" if self.now.question.pacing else "does not pace"
+        where = f"On this machine as it is ({self.qdisc}, which {paces})"
+        if self.now.winner != self.winner:
+            return f"{where}: {self.now.answer}"
+        if self.parts:
+            return ""
+        other = [
+            f"{place.candidate} {now.score.mean:.3f} instead of {place.score.mean:.3f} "
+            f"({_mbps(now)} instead of {_mbps(place)} Mbit/s)"
+            for place in self.ranking.places
+            if abs((now := self.now.ranking.place(place.candidate)).score.mean - place.score.mean)
+            > ALIKE * place.score.mean
+        ]
+        return f"{where}, the answer is the same, but scores differ: {joined(other)}." if other else ""
 
     @property
     def hosts(self) -> str:
@@ -115,17 +178,18 @@ class Answer:
     def to_dict(self) -> dict[str, Any]:
         """Everything in plain values."""
         reported: dict[str, Any] = {
+            "path": path_of(self.question),
+            **self.inputs.to_dict(),
             "answer": self.answer,
             "winner": self.winner,
             "goal": self.goal,
             "world": self.world,
-            "path": path_of(self.question),
-            **self.inputs.to_dict(),
             "notes": list(self.question.notes),
             "seconds": round(self.took_s, 3),
             "trust": self.trust,
             "untrustworthy": list(self.doubts),
             "hosts": self.hosts,
+            "as_it_is": None if self.now is None else self._as_it_is(self.now),
             "apply": [
                 {
                     "where": one.where,
@@ -136,6 +200,8 @@ class Answer:
                 for one in self.lines
             ],
         }
+        if self.buffers:
+            return reported | {"buffers": [one.to_dict() for one in self.buffers]}
         if self.parts:
             reported["paths"] = len(self.paths)
             reported["seeds"] = self.ranking.seeds
@@ -157,9 +223,12 @@ class Answer:
                 "quantity": one.quantity,
                 "side": "below" if one.below else "above",
                 "value": one.value,
+                "inner": one.inner,
                 "until": one.until,
+                "outer": one.outer,
                 "ahead": one.ahead,
                 "behind": one.behind,
+                "leaders": list(one.leaders),
                 "lacks": one.shortfall,
                 "seen_at": one.seen_at,
             }
@@ -168,6 +237,11 @@ class Answer:
         reported["looked_at"] = [asdict(one) for one in self.looked]
         reported["crossings_complete"] = bool(self.looked) and all(one.complete for one in self.looked)
         return reported
+
+    def _as_it_is(self, now: "Answer") -> dict[str, Any]:
+        found = {"qdisc": self.qdisc, "pacing": now.question.pacing, "answer": now.answer}
+        found |= {"winner": now.winner, "differs": self.as_now}
+        return found | ({} if now.parts else {"ranking": [_place(place) for place in now.ranking.places]})
 
     def to_json(self) -> str:
         """`to_dict` as text."""
@@ -192,10 +266,37 @@ def _on_a_path(found: Ranking) -> str:
     return f"No clear winner between {joined(list(found.leaders))}: {why}{rest}."
 
 
+def _side_by_side(answers: "Sequence[Answer]") -> str:
+    """Answers for several buffers, as one."""
+    winners = {one.winner for one in answers}
+    warned = [one for one in answers if one.warning()]
+    among = f" with {joined([one.buffer for one in warned])}" if warned else ""
+    if len(winners) == 1 and None not in winners:
+        warning = f"{warned[0].warning()}{among}" if warned else ""
+        with_all = joined([f"{one.question.assumed_bdps:g}" for one in answers])
+        return f"Run {called(winners.pop() or '')}: clearly best with buffers of {with_all} BDP{warning}."
+    found = [f"{_best(one)} with {one.buffer}" for one in answers]
+    unknown = "It depends on the buffer, which is not known" if len(winners) > 1 else "No clear winner"
+    warning = "".join(f"{one.warning(one.winner or '')} with {one.buffer}" for one in warned)
+    return f"{unknown}: {joined(found)}{warning}. Give --buffer."
+
+
+def _best(answer: Answer) -> str:
+    """Who is best, or who shares the lead."""
+    if answer.winner is not None or answer.parts:
+        return answer.winner or "no clear winner"
+    return " or ".join(answer.ranking.leaders)
+
+
 def called(candidate: str) -> str:
     """A candidate, with Linux's name for it where that is another one."""
     linux = candidates.linux_name(candidate)
     return candidate if linux in (None, candidate) else f"{candidate} (Linux's {linux})"
+
+
+def _mbps(place: Place) -> str:
+    goodput = place.measure(COLUMNS[0].take)
+    return "–" if goodput is None else f"{goodput.mean:.1f}"
 
 
 def _behind(others: Sequence[Place], first: Place) -> str:

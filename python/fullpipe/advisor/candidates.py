@@ -9,6 +9,9 @@ import fullpipe._native as _native
 
 _AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 _MODULES = Path("/lib/modules")
+_QUEUES = Path("/proc/sys/net/core/default_qdisc")
+# The queue discipline that paces flows (tc-fq(8)); fq_codel, pfifo_fast and the others do not.
+PACES = "fq"
 # What every Linux of a distribution has, where this machine's cannot be read.
 USUAL = ("reno", "cubic", "bbr1")
 
@@ -47,6 +50,14 @@ def here(available: Path = _AVAILABLE, modules: Path = _MODULES) -> list[Candida
 def names() -> tuple[str, ...]:
     """The names of the candidates, if the user names none."""
     return tuple(one.name for one in here()) or USUAL
+
+
+def default_qdisc() -> str | None:
+    """The queue discipline that this machine gives new devices; None where it cannot be read."""
+    try:
+        return _QUEUES.read_text(errors="replace").strip() or None
+    except OSError:
+        return None
 
 
 def linux_name(controller: str) -> str | None:

@@ -30,12 +30,16 @@ _NOTEBOOK_STYLE = (
 
 def chart(advice: Answer) -> OfflineConcatChart:
     """The candidates' scores; over a range, the shares where each is best, or as good."""
-    return _titled(_parts(advice) if advice.parts else _scores(advice), advice)
+    panels = []
+    for one in advice.buffers or (advice,):
+        panel = _parts(one) if one.parts else _scores(one)
+        panels.append(panel.properties(title=f"Buffer {one.buffer}") if advice.buffers else panel)
+    return _titled(panels, advice)
 
 
-def _titled(panel: alt.LayerChart, advice: Answer) -> OfflineConcatChart:
+def _titled(panels: list[alt.LayerChart], advice: Answer) -> OfflineConcatChart:
     titled: OfflineConcatChart = (
-        OfflineConcatChart(concat=[panel])
+        OfflineConcatChart(concat=panels, columns=1)
         .properties(title=alt.TitleParams(advice.answer, subtitle=[path(advice)]))
         .configure(**theme.config())
     )
@@ -115,10 +119,15 @@ def _layered(layers: list[alt.Chart], rows: int) -> alt.LayerChart:
 
 def notebook(advice: Answer) -> str:
     """The sentence and the table."""
-    return f"{_NOTEBOOK_STYLE}<p><b>{text(advice.answer)}</b></p>{_table(advice)}{_notes(advice)}"
+    asked = "".join(f"<p>{text(line)}</p>" for line in advice.inputs.lines())
+    return f"{_NOTEBOOK_STYLE}{asked}<p><b>{text(advice.answer)}</b></p>{_table(advice)}{_notes(advice)}"
 
 
 def _table(advice: Answer) -> str:
+    if advice.buffers:
+        return "".join(
+            f"<h3>Buffer {text(one.buffer)}: {text(one.answer)}</h3>{_table(one)}" for one in advice.buffers
+        )
     if advice.parts:
         headings = [
             Heading("Controller"),
@@ -140,13 +149,17 @@ def _table(advice: Answer) -> str:
 
 
 def _notes(advice: Answer) -> str:
-    message = [f"<p>{text(note)}</p>" for note in [*terminal.notes(advice), advice.hosts]]
-    if crossed := terminal.crossings(advice):
-        title, *lines = crossed
-        listed = "".join(f"<li>{text(line)}</li>" for line in lines)
-        message.append(f"<p>{text(title)}</p>{f'<ul>{listed}</ul>' if listed else ''}")
-    if advice.trust:
-        message.append(f"<p>How far to trust it: {text(advice.trust)}</p>")
+    as_now = [one.as_now for one in advice.buffers or (advice,) if one.as_now]
+    notes = [*as_now, *terminal.notes(advice), advice.hosts]
+    message = [f"<p>{text(note)}</p>" for note in notes]
+    for one in advice.buffers or (advice,):
+        heading = f"<h3>Buffer {text(one.buffer)}</h3>" if advice.buffers else ""
+        if crossed := terminal.crossings(one):
+            title, *lines = crossed
+            listed = "".join(f"<li>{text(line)}</li>" for line in lines)
+            message.append(f"{heading}<p>{text(title)}</p>{f'<ul>{listed}</ul>' if listed else ''}")
+        if one.trust:
+            message.append(f"<p>How far to trust it: {text(one.trust)}</p>")
     return "".join(message)
 
 
@@ -172,7 +185,9 @@ def html(advice: Answer) -> str:
     """The whole page."""
     spec: dict[str, Any] = chart(advice).to_dict()
     body = [
-        f'<header><h1>{text(advice.answer)}</h1><p class="quiet">{text(path(advice))}</p></header>',
+        "<header>",
+        *(f'<p class="quiet">{text(line)}</p>' for line in advice.inputs.lines()),
+        f'<h1>{text(advice.answer)}</h1><p class="quiet">{text(path(advice))}</p></header>',
         figure(0, "score", picture(spec), _LOOK_AT_PARTS if advice.parts else _LOOK_AT),
         _table(advice),
         _notes(advice),

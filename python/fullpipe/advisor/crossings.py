@@ -1,9 +1,9 @@
 """What would change the answer: where each quantity's value makes another candidate best.
 
-Each quantity moves in both directions, to 16 times and a sixteenth of its value: first in factors of two,
-then also halfway between these. A value changes the answer if a candidate that was behind is ahead of the
-winner there; if nobody wins, if somebody does there. Values between two with different answers narrow the
-place. All other quantities stay as they are; a buffer in bandwidth-delay products moves with the path.
+Each quantity moves in both directions, to 16 times and a sixteenth of its value, on a grid of factors of the
+square root of two; the nearest values first, for all quantities. A value changes the answer if it has another
+clear winner, or none where there is one. Values between two with different answers narrow the place by
+bisection. All other quantities stay as they are; a buffer in bandwidth-delay products moves with the path.
 
 A change that begins and ends between two neighbouring values is not seen. So an answer states how far and how
 finely it looked (`Looked`).
@@ -24,27 +24,40 @@ from fullpipe.advisor.ranking import FIRST, Ranking, ranked
 from fullpipe.advisor.trials import Bench
 from fullpipe.text import joined
 
-# Powers of two by which a value moves: the first look, and the closer one.
-_LOOKS = ((1.0, 2.0, 3.0, 4.0), (0.5, 1.5, 2.5, 3.5))
-# A path without loss begins to have some here, and so often it doubles.
-_LEAST_LOSS, _LOSS_LOOK = 1e-5, tuple(float(power) for power in range(1, 15))
+# Powers of two by which a value moves, look by look.
+_LOOKS: tuple[tuple[float, ...], ...] = ((1.0,), (0.5,), (1.5, 2.0), (2.5, 3.0), (3.5, 4.0))
+# So many looks reach four times a value, and a quarter.
+NEAR_LOOKS = 3
+# A path without loss begins to have some here, and so often it doubles: the looks.
+_LEAST_LOSS = 1e-5
+_LOSS_LOOKS: tuple[tuple[float, ...], ...] = (
+    (4.0, 8.0, 12.0),
+    (2.0, 6.0, 10.0, 14.0),
+    (),
+    (1.0, 3.0, 5.0, 7.0, 9.0, 11.0, 13.0),
+    (),
+)
+# The first looks come before anything is narrowed, so that little time shows all quantities.
+_FIRST_LOOKS = 2
 # Paths that are this much more effort than the question, or the longest runs by default, are not tried.
 _MOST_EFFORT = 4.0
 # The place of a change is narrowed to this factor, and that of so many changes in each direction.
 _NARROW, _MOST_NARROWED = 2 ** (1 / 8) + 1e-9, 4
-# Within this factor, the place of a change is "about" a value.
-_NEAR = 2**0.25 + 1e-9
 # From this factor beyond the place of a change on, it is shown who is ahead.
 _CLEAR = 2**0.25 - 1e-9
 _MOST_LOSS = 0.2
 _LEAST = {"rate": 1e5, "rtt": 0.1, "buffer": 3_000.0, "loss": 1e-6}
 _MOST = {"rate": 4e10, "rtt": 2_000.0, "buffer": 1e9, "loss": _MOST_LOSS}
+QUANTITIES = ("buffer", "rtt", "rate", "loss")
 NAMES = {"rtt": "round-trip time", "loss": "random loss"}
 
 
 @dataclass(frozen=True)
 class Crossing:
-    """From `value` on, away from the question's own value, `ahead` is better than `behind`."""
+    """From `value` on, away from the question's own value, `ahead` is better than `behind`.
+
+    The change lies between `inner` and `value`.
+    """
 
     quantity: str
     below: bool  # Whether it is below `value`, not above.
@@ -53,34 +66,48 @@ class Crossing:
     inner: float
     # Where the answer is as before again; None if it was not, as far as anybody looked.
     until: float | None
-    ahead: str
+    # None where nobody is clearly best.
+    ahead: str | None
     behind: str
     # How much of the new leader's score the old one lacks, where it was seen.
     shortfall: float
     seen_at: float
+    # Behind `until`, the nearest value at which the answer is another one again.
+    outer: float | None = None
+    # Without a clear winner: who shares the lead.
+    leaders: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         name = NAMES.get(self.quantity, self.quantity)
         if self.until is not None:
-            low, high = (shown(self.quantity, end) for end in sorted((self.value, self.until)))
-            where = f"near {low}" if low == high else f"between about {low} and {high}"
+            edges = [(self.inner, self.value), (self.until, self.outer or self.until)]
+            low, high = sorted(edges, key=max)
+            where = f"between {self._edge(*low)} and {self._edge(*high)}"
         else:
-            side = "below" if self.below else "above"
-            where = f"{side} about {shown(self.quantity, self.value)}"
-            # There was no time to narrow it.
-            if self.inner > 0 and _factor(self.value, self.inner) > _NEAR:
-                low, high = (shown(self.quantity, end) for end in sorted((self.value, self.inner)))
-                where = f"{side} a value between {low} and {high}"
+            where = f"{'below' if self.below else 'above'} {self._edge(self.inner, self.value)}"
         where = f"{where} of {name}"
         there = shown(self.quantity, self.seen_at)
-        return (
-            f"{where}, {self.ahead} is ahead: {self.behind} scores {percent(self.shortfall)} less at {there}"
-        )
+        if self.ahead is None:
+            rest = "" if self.behind in self.leaders else f"; {self.behind} scores {self._lacks} less"
+            return f"{where}, no clear winner: {joined(list(self.leaders))} lead at {there}{rest}"
+        return f"{where}, {self.ahead} is ahead: {self.behind} scores {self._lacks} less at {there}"
+
+    @property
+    def _lacks(self) -> str:
+        return percent(self.shortfall)
+
+    def _edge(self, one: float, other: float) -> str:
+        """Between which two values it lies."""
+        low, high = (shown(self.quantity, end) for end in sorted((one, other)))
+        if low == high:
+            return low
+        same_unit = low.partition(" ")[2] == high.partition(" ")[2]
+        return f"{low.partition(' ')[0] if same_unit else low}–{high}"
 
 
 @dataclass(frozen=True)
 class Looked:
-    """How far and how finely a quantity was looked at."""
+    """How far and how finely a quantity was looked at; nowhere if `low` is `high`."""
 
     quantity: str
     low: float
@@ -103,16 +130,19 @@ def nearest(
     until_s: float = math.inf,
     seeds: int = FIRST,
     begin: Callable[[str, float], None] = lambda _quantity, _done: None,
+    quantities: Sequence[str] = QUANTITIES,
+    looks: int = len(_LOOKS),
 ) -> tuple[list[Crossing], list[Looked]]:
     """The changes in each quantity and direction, the nearest first; and where it looked for them.
 
     Every path on the way has `seeds` seeds. `begin` receives each quantity, and of the part that is done.
+    `looks` limits how far it looks: `NEAR_LOOKS`, or all.
     """
     path = question.numbers()
     seek = _Seek(bench, question, goal, now, range(1, seeds + 1), until_s)
     ways = [
         _Way(quantity, below, path.of(quantity))
-        for quantity in ("buffer", "rtt", "rate", "loss")
+        for quantity in quantities
         for below in (True, False)
         if not (quantity == "loss" and path.loss == 0 and below)
         # A delivery trace is what it is.
@@ -120,8 +150,8 @@ def nearest(
     ]
     steps = [
         (way, step)
-        for look in range(len(_LOOKS))
-        for step in ((seek.look, look), (seek.narrow, look))
+        for look in range(looks)
+        for step in ((seek.look, look), *([(seek.narrow, look)] if look + 1 >= _FIRST_LOOKS else []))
         for way in ways
     ]
     for number, (way, (step, look)) in enumerate(steps):
@@ -129,7 +159,7 @@ def nearest(
         step(way, look)
     crossed = [one for way in ways for one in seek.crossings(way)]
     looked = [seek.looked([way for way in ways if way.quantity == name]) for name in _quantities(ways)]
-    return crossed, [one for one in looked if one is not None]
+    return crossed, looked if any(way.seen for way in ways) else []
 
 
 class _TooLong(Exception):
@@ -159,9 +189,7 @@ class _Way:
 
     def values(self, look: int) -> list[float]:
         """The values of a look, the nearest first."""
-        powers: tuple[float, ...] = _LOOKS[look]
-        if self.quantity == "loss" and self.own == 0:
-            powers = _LOSS_LOOK if look == 0 else ()
+        powers = (_LOSS_LOOKS if self.quantity == "loss" and self.own == 0 else _LOOKS)[look]
         moved = [self.start * 2 ** (-power if self.below else power) for power in powers]
         return [one for one in moved if _LEAST[self.quantity] <= one <= _MOST[self.quantity]]
 
@@ -202,8 +230,8 @@ class _Seek:
         for number in itertools.count():
             edges = [
                 (one, other)
-                for (one, is_one), (other, is_other) in itertools.pairwise(self._changes(way))
-                if is_one != is_other
+                for (one, label), (other, other_label) in itertools.pairwise(self._changes(way))
+                if label != other_label
             ]
             wide = [pair for pair in edges[:_MOST_NARROWED] if _factor(*pair) > _NARROW]
             # Each try halves a place; the limit is for places that turn up on the way.
@@ -220,36 +248,50 @@ class _Seek:
         changes = self._changes(way)
         stretches = [list(group) for _, group in itertools.groupby(changes, key=lambda pair: pair[1])]
         for number, stretch in enumerate(stretches):
-            if not stretch[0][1]:
+            label = stretch[0][1]
+            if label is None:
                 continue
             (value, _), (last, _), (inner, _) = stretch[0], stretch[-1], stretches[number - 1][-1]
             # Right at the edge, nobody is far ahead.
             seen_at = next((one for one, _ in stretch if _factor(one, value) >= _CLEAR), last)
-            ahead, behind, shortfall = self._lead(way.seen[seen_at])
-            until = last if number + 1 < len(stretches) else None
-            one = Crossing(way.quantity, way.below, value, inner, until, ahead, behind, shortfall, seen_at)
-            found.append(one)
+            there = way.seen[seen_at]
+            behind, shortfall = self._lacks(there)
+            ends = number + 1 < len(stretches)
+            found.append(
+                Crossing(
+                    quantity=way.quantity,
+                    below=way.below,
+                    value=value,
+                    inner=inner,
+                    until=last if ends else None,
+                    ahead=label or None,
+                    behind=behind,
+                    shortfall=shortfall,
+                    seen_at=seen_at,
+                    outer=stretches[number + 1][0][0] if ends else None,
+                    leaders=() if label else there.leaders,
+                )
+            )
         return found
 
-    def looked(self, ways: Sequence[_Way]) -> Looked | None:
-        """Where a quantity was looked at; None if nowhere."""
+    def looked(self, ways: Sequence[_Way]) -> Looked:
+        """Where a quantity was looked at."""
         values = sorted([ways[0].own, *(value for way in ways for value in way.seen)])
-        if len(values) == 1:
-            return None
         # From no loss to some is no factor.
         pairs = [pair for pair in itertools.pairwise(values) if pair[0] > 0]
         step = max((high / low for low, high in pairs), default=1.0)
         return Looked(ways[0].quantity, values[0], values[-1], step, all(way.complete for way in ways))
 
-    def _changes(self, way: _Way) -> list[tuple[float, bool]]:
-        """Whether the answer is another one, from the question's own value on."""
-        return [(way.start, False), *((value, self._is_changed(there)) for value, there in way.ordered)]
+    def _changes(self, way: _Way) -> list[tuple[float, str | None]]:
+        """From the question's own value on: None where the answer is the same, else what it is there."""
+        return [(way.start, None), *((value, changed(self.now, there)) for value, there in way.ordered)]
 
-    def _lead(self, there: Ranking) -> tuple[str, str, float]:
-        """Who is ahead, which former leader is behind, and what it lacks."""
+    def _lacks(self, there: Ranking) -> tuple[str, float]:
+        """Which former leader is behind, and what it lacks."""
         ahead = there.places[0]
-        old = there.place(next(name for name in self.now.leaders if name != ahead.candidate))
-        return ahead.candidate, old.candidate, old.behind.mean / ahead.score.mean
+        others = [name for name in self.now.leaders if name != ahead.candidate]
+        old = there.place(others[0] if others else ahead.candidate)
+        return old.candidate, old.behind.mean / ahead.score.mean if ahead.score.mean else 0.0
 
     def _try(self, way: _Way, value: float) -> bool:
         """Adds the ranking with another value; false if there cannot be such a path.
@@ -276,11 +318,14 @@ class _Seek:
         takes_s = self.bench.takes_s(moved, self.seeds, self.goal.needs)
         return time.monotonic() + takes_s <= self.until_s
 
-    def _is_changed(self, there: Ranking) -> bool:
-        """Whether the winner is behind there; if nobody wins, whether somebody does there."""
-        if self.now.winner is None:
-            return there.winner is not None
-        return self.now.winner not in there.leaders
+
+def changed(now: Ranking, there: Ranking) -> str | None:
+    """Whether another path has another answer: who wins there, "" if nobody does; None if it has the same."""
+    if there.winner == now.winner:
+        return None
+    # Fewer seeds than the question's own answer had settle less.
+    undecided = there.winner is None and not there.settled and now.seeds > there.seeds
+    return None if undecided and now.winner in there.leaders else there.winner or ""
 
 
 def _factor(one: float, other: float) -> float:

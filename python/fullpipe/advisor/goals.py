@@ -58,6 +58,7 @@ class Goal:
     means: str  # What its score is, for people.
     score: Callable[[Trial], float]
     needs: frozenset[str] = frozenset()  # Which scenarios besides the flow itself: "short", "duel".
+    why: str = ""  # Why a flow has to use `ENOUGH` of its share, if it has to.
 
 
 BULK = Goal(
@@ -78,6 +79,7 @@ GOALS: Mapping[str, Goal] = {
         "the empty path's round-trip time over the flow's 95th percentile; in proportion less if the flow "
         "uses below 80 % of its fair share",
         lambda trial: trial.short * trial.enough,
+        why="a flow that sends little has a short delay whatever it does",
     ),
     "balance": Goal(
         "balance",
@@ -91,6 +93,7 @@ GOALS: Mapping[str, Goal] = {
         "neighbour, uses below 80 % of its fair share",
         lambda trial: (1 - (trial.harm or 0.0)) * trial.enough,
         frozenset({"duel"}),
+        why="a flow that sends little leaves its neighbour much whatever it does",
     ),
 }
 DEFAULT = "balance"

@@ -6,12 +6,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from fullpipe.advisor.question import Question, shown
+from fullpipe.advisor.question import BUFFERS_BDP, Question, shown
 from fullpipe.scenario.path import NAMES
+from fullpipe.text import joined
 
 # What an answer assumes where nobody gave a value, for fields whose default is no text of its own.
 _ASSUMED = {
-    "buffer": "1 bdp (at least 10 packets)",
+    "buffer": f"{joined([f'{one:g}' for one in BUFFERS_BDP])} bdp side by side (at least 10 packets)",
     "loss": "none",
     "jitter": "none",
     "queue": "fifo",
@@ -50,11 +51,15 @@ class Inputs:
         """The inputs of a question and its goal. Fields that were neither given nor measured are assumed."""
         groups: dict[str, dict[str, str]] = {"given": {}, "measured": {}, "assumed": {}}
         values = {one.name: getattr(question, one.name) for one in dataclasses.fields(question)}
+        bdps = values.pop("assumed_bdps")
         for name, value in {**values, **({"goal": goal} if goal else {})}.items():
             group = "given" if name in given else "measured" if name in measured else "assumed"
             if group == "assumed" and name in NAMES and name not in _ASSUMED:
                 continue
             text = _plain(value)
+            if name == "buffer" and bdps is not None:
+                groups[group][name] = f"{bdps:g} bdp (at least 10 packets)"
+                continue
             groups[group][name] = _ASSUMED.get(name, text) if group == "assumed" else text
         return cls(**groups, left_out=tuple(left_out))
 
@@ -79,10 +84,14 @@ class Inputs:
         return {**found, "left_out": "; ".join(self.left_out)}
 
     def lines(self) -> list[str]:
-        """A sentence for each group that is not empty."""
+        """The path that was simulated: a sentence for each group that is not empty."""
         texts = self.texts()
-        titles = {**_TITLES, "left_out": "Left out"}
-        return [f"{titles[name]}: {text}." for name, text in texts.items() if text]
+        return [f"{title}: {texts[name]}." for name, title in _TITLES.items() if texts[name]]
+
+    @property
+    def unused(self) -> list[str]:
+        """What a file has and the answer does not use, in a sentence; none if there is nothing."""
+        return [f"Left out: {'; '.join(self.left_out)}."] if self.left_out else []
 
 
 def given_of(asked: Mapping[str, Any]) -> set[str]:

@@ -125,7 +125,7 @@ class Answers:
         groups = [one.name for one in fields(Inputs)]
         out.writerow(["name", "weight", "winner", "leaders", "answer", "notes", *groups])
         for one in self.answered:
-            leaders = "" if one.advice.parts else " ".join(one.advice.ranking.leaders)
+            leaders = "" if one.advice.parts or one.advice.buffers else " ".join(one.advice.ranking.leaders)
             out.writerow(
                 [
                     _cell(one.path.name),
@@ -239,7 +239,9 @@ def _takes_s(questions: Sequence[Question], world: str, goal: str | None, seeds:
         question = with_candidates(asked).at([0.5] * len(asked.ranges))
         needs = goals.named(goal, sized=asked.flow_size is not None).needs
         few = range(1, min(FIRST, seeds or FIRST) + 1)
-        took_s += bench.takes_s(question, few) + _ROUNDS * bench.takes_s(question, few, needs)
+        runs_s = bench.takes_s(question, few) + _ROUNDS * bench.takes_s(question, few, needs)
+        # Side by side, each looks less far.
+        took_s += runs_s * (1.5 if question.buffer is None else 1.0)
     return took_s * len(questions) / len(sample)
 
 

@@ -101,7 +101,7 @@ def _numbers(one: Answered) -> Numbers:
 def _verdict(one: Answered) -> str:
     if one.advice.winner is not None:
         return one.advice.winner
-    leaders = [] if one.advice.parts else list(one.advice.ranking.leaders)
+    leaders = [] if one.advice.parts or one.advice.buffers else list(one.advice.ranking.leaders)
     return f"{UNCLEAR} between {joined(leaders)}" if leaders else UNCLEAR
 
 
@@ -131,12 +131,14 @@ def html(answers: Answers, drawn: dict[str, Any], svg: str) -> str:
     rest = f'<p class="quiet">{counted(left, "path")} more in answers.csv.</p>' if left else ""
     without = "".join(f"<li>{text(one.path.name)}: {text(one.why)}</li>" for one in answers.refused[:_LISTED])
     body = [
-        f"<header><h1>Answers for a source</h1><p>{text(str(answers))}</p></header>",
+        "<header>",
+        *(f'<p class="quiet">{text(line)}</p>' for line in answers.inputs.lines()),
+        f"<h1>Answers for a source</h1><p>{text(str(answers))}</p></header>",
         figure(0, "map", svg, _LOOK_AT),
         table(headings, rows),
         rest,
         f"<h2>Without an answer</h2><ul>{without}</ul>" if without else "",
-        *(f"<p>{text(line)}</p>" for line in answers.inputs.lines()),
+        *(f"<p>{text(line)}</p>" for line in answers.inputs.unused),
         provenance(
             [
                 ("Made", text(made.now())),

@@ -34,6 +34,9 @@ PARAMETERS = {
 }
 # The scenario's own default, in words.
 ASSUMED_BUFFER = "1 bdp, at least 10 packets (assumed)"
+# Answers assume no single buffer, but these side by side, in bandwidth-delay products.
+BUFFERS_BDP = (0.25, 1.0, 4.0)
+_LEAST_BUFFER, _LEAST_BUFFER_BYTES = "10 packets", 15_000
 # A flow is watched for this many round trips, but not shorter or longer than the times after it.
 _ROUNDS, _LEAST_S, _MOST_S = 300, 20.0, 60.0
 # Nor for more round trips or packets than these, as long as that leaves a second and a hundred round trips.
@@ -94,6 +97,8 @@ class Question(PathValues):
     # How long a long flow is watched, from its start; by default `duration_s` decides.
     duration: Amount | None = None
     candidates: tuple[str, ...] = field(default=())
+    # The buffer if none is given, in bandwidth-delay products; at least 10 packets.
+    assumed_bdps: float | None = None
 
     def __post_init__(self) -> None:
         # Names are compared with those of results, which are the scenario's.
@@ -109,6 +114,8 @@ class Question(PathValues):
     @property
     def buffer_text(self) -> str:
         """The buffer as it was given, or what is assumed without one."""
+        if self.buffer is None and self.assumed_bdps is not None:
+            return f"{self.assumed_bdps:g} bdp, at least 10 packets (assumed)"
         return ASSUMED_BUFFER if self.buffer is None else str(self.buffer)
 
     @property
@@ -243,6 +250,13 @@ class Question(PathValues):
         """The neighbour without anybody."""
         return self._scenario([{"label": "neighbour"}], [self.neighbour], f"{self.duration_s():.3f} s")
 
+    def _buffer(self) -> Any:
+        """The buffer as a scenario takes it; None for the scenario's own default."""
+        if self.buffer is not None or self.assumed_bdps is None:
+            return self.buffer
+        assumed_bytes = self.assumed_bdps * replace(self, assumed_bdps=None).numbers().bdp_bytes
+        return written("buffer", assumed_bytes) if assumed_bytes > _LEAST_BUFFER_BYTES else _LEAST_BUFFER
+
     def _scenario(
         self, flows: Sequence[Mapping[str, Any]], compared: Sequence[str], duration: Amount
     ) -> Scenario:
@@ -254,7 +268,7 @@ class Question(PathValues):
         document = {
             "name": "advise",
             "duration": duration,
-            "path": written_of(vars(self)),
+            "path": written_of({**vars(self), "buffer": self._buffer()}),
             "flows": list(flows),
             "compare": list(compared),
             "record": {"series": False},

@@ -25,7 +25,6 @@ from fullpipe.runs.worlds import child
 _PACES_ITSELF = "Linux 4.13"
 # The largest socket buffer that Linux can be set to.
 _LARGEST = 2**31 - 1
-_QUEUES = Path("/proc/sys/net/core/default_qdisc")
 _SYSCTL = Path("/proc/sys/net/ipv4/tcp_congestion_control")
 _ALLOWED = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
 _CONF = "/etc/sysctl.d/90-congestion-control.conf"
@@ -263,7 +262,7 @@ def _of_hosts(linux: str, hosts: Hosts) -> list[Line]:
         # TCP paces flows of bbr itself (tcp_internal_pacing came with 4.13).
         rest = f"; optional since {_PACES_ITSELF}, where bbr paces itself" if linux == "bbr" else ""
         new = f"for new devices{rest}"
-        lines.append(Line("pacing", "sysctl -w net.core.default_qdisc=fq", _queue_discipline(), new))
+        lines.append(Line("pacing", "sysctl -w net.core.default_qdisc=fq", _default_qdisc(), new))
         one = f"for a device that is up{rest}"
         lines.append(Line("pacing, one device", "tc qdisc replace dev DEV root fq", "", one))
         lines.append(Line("after every boot", f"{_CONF}: net.core.default_qdisc = fq"))
@@ -293,8 +292,13 @@ def _of_linux(linux: str) -> list[Line]:
     call = f'setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "{linux}", {len(linux)})'
     python = f'sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"{linux}")'
     go = f'syscall.SetsockoptString(int(fd), syscall.IPPROTO_TCP, syscall.TCP_CONGESTION, "{linux}")'
-    lines.append(Line("one program", call, _socket(linux), "C; what a listener accepts inherits it"))
-    lines.append(Line("one program, Python", python))
+    # bbr's init turns pacing on, and nothing turns it off (net/ipv4/tcp_bbr.c, bbr_init).
+    early = (
+        "" if linux == "bbr" else "before connect(): a socket connected with bbr, the default, stays paced"
+    )
+    why = "; ".join(filter(None, ("C", early, "what a listener accepts inherits it")))
+    lines.append(Line("one program", call, _socket(linux), why))
+    lines.append(Line("one program, Python", python, "", early))
     lines.append(Line("one program, Go", go, "", "in net.ListenConfig.Control, net.Dialer.Control"))
     if linux != "reno":
         allow = f'sysctl -w net.ipv4.tcp_allowed_congestion_control="$(cat {_ALLOWED}) {linux}"'
@@ -316,8 +320,8 @@ def _default(linux: str) -> str:
     return _setting(_SYSCTL, linux)
 
 
-def _queue_discipline() -> str:
-    return _setting(_QUEUES, "fq")
+def _default_qdisc() -> str:
+    return _compared(candidates.default_qdisc() or "", candidates.PACES)
 
 
 def _setting(file: Path, wanted: str) -> str:
@@ -326,7 +330,11 @@ def _setting(file: Path, wanted: str) -> str:
         now = file.read_text(errors="replace").strip()
     except OSError:
         return ""
-    return "is so here" if now == wanted else f"{now} here"
+    return _compared(now, wanted)
+
+
+def _compared(now: str, wanted: str) -> str:
+    return "is so here" if now == wanted else f"{now} here" if now else ""
 
 
 def _allowed(linux: str) -> str:

@@ -9,14 +9,14 @@ from rich.text import Text
 
 from fullpipe.advisor import goals
 from fullpipe.advisor.answer import COLUMNS, Answer
-from fullpipe.advisor.crossings import Looked
-from fullpipe.advisor.question import SHORT
+from fullpipe.advisor.crossings import NAMES, Looked
+from fullpipe.advisor.question import SHORT, percent
 from fullpipe.measures.statistics import Estimate
 from fullpipe.report.fitting import Fitting
 from fullpipe.report.screen import Screen
 from fullpipe.text import counted, joined
 
-# Of more changes over a range, only the first ones are printed; `to_dict` has all.
+# Of more changes, only the first ones are printed; `to_dict` has all.
 _BOUNDARIES = 8
 # Wide enough for the table, where no terminal limits it.
 _WIDTH = 120
@@ -41,17 +41,30 @@ def show(advice: Answer, out: Console) -> None:
 
 def parts(advice: Answer) -> Iterator[_Part]:
     """What is printed, one after the other."""
+    yield from (Text(line) for line in advice.inputs.lines())
     yield Text(advice.answer, style="bold")
+    if advice.as_now:
+        yield Text(advice.as_now)
     yield Text()
-    yield shares(advice) if advice.parts else ranking(advice)
+    each = advice.buffers or (advice,)
+    for one in each:
+        if advice.buffers:
+            yield Text(f"Buffer {one.buffer}: {one.answer}", style="bold")
+            yield from ([Text(one.as_now)] if one.as_now else [])
+        yield shares(one) if one.parts else ranking(one)
+        if advice.buffers:
+            yield Text()
     for note in [*notes(advice), advice.hosts]:
         yield Text(note)
-    if crossed := crossings(advice):
-        title, *lines = crossed
-        yield Text(f"\n{title}")
-        yield from (Text(f"  {line}") for line in lines)
-    if advice.trust:
-        yield Text(f"\nHow far to trust it: {advice.trust}")
+    for one in each:
+        if crossed := crossings(one):
+            title, *lines = crossed
+            yield Text(f"\n{title}")
+            yield from (Text(f"  {line}") for line in lines)
+        if one.trust:
+            yield Text(
+                f"\nHow far to trust it{f', with {one.buffer}' if advice.buffers else ''}: {one.trust}"
+            )
     for title, simulated in APPLY.items():
         own = [line for line in advice.lines if line.simulated is simulated]
         if own:
@@ -104,7 +117,7 @@ def shares(advice: Answer) -> Fitting:
 
 def notes(advice: Answer) -> list[str]:
     """What the columns are, how sure they are, and what the answer is based on."""
-    return [*_columns(advice), *_doubts(advice), *advice.question.notes, *advice.inputs.lines()]
+    return [*_columns(advice), *_doubts(advice), *advice.question.notes, *advice.inputs.unused]
 
 
 def _doubts(advice: Answer) -> list[str]:
@@ -123,6 +136,8 @@ def _columns(advice: Answer) -> list[str]:
         else ", 1 at best"
     )
     message = [f"Score{best}: {found.goal.means}."]
+    if found.goal.why:
+        message.append(_threshold(advice))
     if advice.parts:
         few = "" if advice.whole else "; the time was over before the others"
         return [
@@ -142,6 +157,19 @@ def _columns(advice: Answer) -> list[str]:
     return message
 
 
+def _threshold(advice: Answer) -> str:
+    """Why a flow has to use a part of its share, and who does not."""
+    below = {
+        place.candidate: used.mean
+        for one in advice.rankings
+        for place in one.places
+        if (used := place.measure(lambda trial: trial.used)) is not None and used.mean < goals.ENOUGH
+    }
+    who = joined([f"{name} ({percent(used)})" for name, used in below.items()]) if below else "nobody"
+    some = ", on some paths" if below and len(advice.rankings) > 1 else ""
+    return f"Why {percent(goals.ENOUGH)}: {advice.ranking.goal.why}. Below it here: {who}{some}."
+
+
 def crossings(advice: Answer) -> list[str]:
     """What would change the answer: a title, and a line for each value. Empty where nobody looked."""
     if advice.boundaries is not None:
@@ -151,16 +179,20 @@ def crossings(advice: Answer) -> list[str]:
     if not advice.looked:
         return []
     asked = advice.question
-    buffer = "1 bdp" if asked.buffer is None else str(asked.buffer)
+    buffer = f"{asked.assumed_bdps or 1:g} bdp" if asked.buffer is None else str(asked.buffer)
     fixed = f"; the buffer stays {buffer}" if "bdp" in buffer.lower() else ""
     title = "What would change the answer" if advice.crossings else "No change of the answer was seen"
-    return [f"{title}, all else as it is{fixed}:", *map(str, advice.crossings), _looked(advice.looked)]
+    found = [str(one) for one in advice.crossings]
+    more = [f"and {len(found) - _BOUNDARIES} more changes"] if len(found) > _BOUNDARIES else []
+    return [f"{title}, all else as it is{fixed}:", *found[:_BOUNDARIES], *more, _looked(advice.looked)]
 
 
 def _looked(looked: Sequence[Looked]) -> str:
     """How far and how finely the quantities were looked at."""
-    steps = sorted({f"{one.step:.1f}" for one in looked})
-    same = {step: [str(one) for one in looked if f"{one.step:.1f}" == step] for step in steps}
+    seen = [one for one in looked if one.low < one.high]
+    steps = sorted({f"{one.step:.1f}" for one in seen})
+    same = {step: [str(one) for one in seen if f"{one.step:.1f}" == step] for step in steps}
     message = "; ".join(f"{joined(ranges)} in steps of at most {step}x" for step, ranges in same.items())
+    unseen = [NAMES.get(one.quantity, one.quantity) for one in looked if one.low == one.high]
     rest = "" if all(one.complete for one in looked) else "; more would have taken too long"
-    return f"looked at: {message}{rest}"
+    return f"looked at: {message}{f'; not at {joined(unseen)}' if unseen else ''}{rest}"

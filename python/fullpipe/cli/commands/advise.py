@@ -158,6 +158,8 @@ def _show_many(answers: "Answers") -> None:
             out.print(Text(f"Note: {note}"), soft_wrap=True)
         terminal.show(answers.answered[0].advice, out)
         return
+    for line in answers.inputs.lines():
+        out.print(Text(line), soft_wrap=True)
     out.print(Text(str(answers), style="bold"), soft_wrap=True)
     out.print()
     table = Fitting("Path")
@@ -175,5 +177,5 @@ def _show_many(answers: "Answers") -> None:
     out.print(table)
     if more := answers.refused[_MOST_REFUSED:]:
         out.print(Text(f"{counted(len(more), 'path')} more could not be answered; --json has all."))
-    for line in answers.inputs.lines():
+    for line in answers.inputs.unused:
         out.print(Text(line), soft_wrap=True)
