@@ -395,6 +395,25 @@ def test_command_prints_verdicts_and_fails(tmp_path: Path, monkeypatch: pytest.M
     assert 'href="cases/drain-inflight.html"' in index
 
 
+def test_inapplicable_cases_are_one_row_and_lead_to_other_suite(tmp_path: Path) -> None:
+    names = ("drain-inflight", "startup-plateau", "law.idle")
+    asked = [word for name in names for word in ("--case", name)]
+    code, out, err = invoke("cubic", *asked, "--out", str(tmp_path / "kept"))
+    assert code == 0, err
+    assert "2 cases" in out and "cubic has no phases of BBR" in out and "startup-plateau" not in out
+    assert "Cases for cubic: --suite loss" in out
+    told = json.loads((tmp_path / "kept" / "conformance.json").read_text())
+    assert {one["name"] for one in told["cases"]} == set(names)
+    assert all(name in (tmp_path / "kept" / "index.html").read_text() for name in names)
+    _, out, _ = invoke("copa", *asked)
+    assert "If copa is loss-based: --suite loss --like cubic" in out
+    # One case keeps its name, and a BBR needs no hint.
+    _, out, _ = invoke("cubic", *asked[2:])
+    assert "startup-plateau" in out and "--suite" not in out
+    _, out, _ = invoke("bbr3", *asked)
+    assert "drain-inflight" in out and "--suite" not in out
+
+
 def test_results_keyed_by_case_controller_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     asked = ("bbr3", "--case", "drain-inflight", "--record", "--json")

@@ -394,12 +394,15 @@ def test_names_of_controllers_are_no_behaviour() -> None:
 
 def test_changed_or_new_case_needs_recording() -> None:
     record(HEAD + case())
-    write(HEAD + case(path=ON_PATH.replace("20 ms", "30 ms")) + case("new"))
+    write(HEAD + case(path=ON_PATH.replace("20 ms", "30 ms")) + case("new") + case("newer"))
     code, out, _ = gate("check")
     assert code == 2
-    assert out.startswith("0 cases equal, 2 could not be compared")
+    assert out.startswith("0 cases equal, 3 could not be compared")
     words = " ".join(out.split())
-    assert "not those of the baseline; record it again" in words and "the baseline has no line of it" in words
+    assert "not those of the baseline; record it again" in words
+    # One reason for several cases is said once.
+    assert "new, sim and 1 more: could not be compared" in words
+    assert words.count("the baseline has no line of it") == 1
 
 
 def test_removed_case_is_noted() -> None:

@@ -188,9 +188,9 @@ def test_unsupported_settings_are_reported_once(in_empty_folder: Path) -> None:
     assert done.exit_code == 0, done.output
     # Alternatives with the same sentences share a line, and many sentences are only counted.
     assert [line for line in done.output.splitlines() if "not supported" in line] == [
-        "Note: not supported for bbr3 and bbr1 in quic, which is no failure: 3 things; "
+        "Limits of quic for bbr3 and bbr1, no failures: 3 things; "
         "the report lists them.",
-        "Note: not supported for quinn:bbr in quic, which is no failure: quinn's pacer takes no rate.",
+        "Limits of quic for quinn:bbr, no failures: quinn's pacer takes no rate.",
     ]
     page = Path("here/report.html").read_text(encoding="utf-8").partition("<script")[0]
     listed = "".join(f"<li>{one}</li>" for one in ESCAPED)
@@ -232,7 +232,7 @@ def test_ignored_setting_is_noted_below_table(in_empty_folder: Path) -> None:
     code, message = command("run", str(path), "--world", "quic", "--out", "here")
     assert (
         code == 0
-        and "not supported for paced in quic, which is no failure: hosts.pacing is ignored." in message
+        and "Limits of quic for paced, no failures: hosts.pacing is ignored." in message
     ), message
     path.write_text(f"{document}{flows}", encoding="utf-8")
     code, message = command("run", str(path), "--world", "quic", "--out", "there")
@@ -244,7 +244,7 @@ def test_case_pages_list_unsupported_settings(in_empty_folder: Path) -> None:
     del in_empty_folder
     asked = ("--case", "policer", "--case", "receive-window", "--out", "here")
     _, message = command("conform", "quinn:bbr", *asked)
-    assert "not supported for quinn:bbr in quic, which is no failure: quinn's pacer takes no rate." in message
+    assert "Limits of quic for quinn:bbr, no failures: quinn's pacer takes no rate." in message
     reported = json.loads(Path("here/conformance.json").read_text(encoding="utf-8"))
     assert reported["unsupported"] == ["quinn's pacer takes no rate."]
     # The other case was not played.

@@ -221,6 +221,25 @@ def test_damaged_verdicts_are_reported_once(
         assert sentence.startswith(f"fullpipe: {tmp_path / 'claims.json'} is damaged")
 
 
+def test_list_falls_back_on_recorded_verdicts(in_empty_folder: Path) -> None:
+    schema = Path(__file__).parents[1] / "results" / "schema"
+    shutil.copytree(schema, in_empty_folder / "results" / "schema")
+    file = in_empty_folder / "results" / "claims.jsonl"
+    evidence.replace(file, [imported("not reproduced"), imported("reproduced", claim="queue16.fig4")])
+    (in_empty_folder / "runs").mkdir()
+    # A folder that is named is asked for itself.
+    assert "recorded)" not in command("study", "list", "--out", "runs").stdout
+    assert "reproduced (recorded)" in command("study", "list").stdout
+    assert command("study", "run", "queue16.fig4", "--seeds", "1").returncode == 0
+    rows = {row["id"]: row["worlds"]["sim"] for row in json.loads(command("study", "list", "--json").stdout)}
+    assert rows["queue16.fig4"]["verdict"] == "inconclusive" and not rows["queue16.fig4"]["recorded"]
+    other = rows["queue16.fig5"]
+    assert (other["verdict"], other["reason"], other["recorded"]) == ("not reproduced", "R.", True)
+    file.write_text("{}\n")
+    done = command("study", "list")
+    assert done.returncode == 0 and "claims.jsonl:1" in done.stderr
+
+
 # As a machine without scikit-learn: sys.modules has None for a module that cannot be imported.
 _WITHOUT = "import sys; sys.modules['sklearn'] = None; from fullpipe.__main__ import main; main()"
 
@@ -257,7 +276,8 @@ def test_file_as_output_directory_is_named(in_empty_folder: Path) -> None:
     ("arguments", "fix"),
     [
         (["queue16.fig99"], "queue16 has no claim fig99; see `fullpipe study list`"),
-        (["queue99"], 'there is no paper "queue99"'),
+        (["queue99"], 'there is no paper "queue99"; give PAPER, PAPER.CLAIM or all'),
+        (["fig8"], 'there is no paper "fig8"; give queue16.fig8'),
         (
             ["imc19.fig5a", "--world", "kernel"],
             "imc19.fig5a runs in the simulator only; leave out --world or give --world sim",

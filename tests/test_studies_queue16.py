@@ -474,6 +474,8 @@ def test_collapse_at_15_percent_compares_models() -> None:
     assert message[1].startswith(
         "At 15 % loss, 1 of 2 runs reach 0.04 to 0.04 of the maximum and the others 0.8 to 0.8."
     )
+    assert "2 runs cannot show whether there are two modes" in message[-1]
+    assert "cannot show" not in explained("queue16.fig8", measured), "the claim's own seeds are enough"
 
 
 @pytest.mark.parametrize(

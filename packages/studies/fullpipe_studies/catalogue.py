@@ -11,6 +11,7 @@ from types import ModuleType
 
 from fullpipe import plugins
 from fullpipe.errors import mistake, stated
+from fullpipe.text import joined
 from fullpipe_studies import papers as papers_here
 from fullpipe_studies.claim import Claim, Paper
 
@@ -238,4 +239,6 @@ def _unknown(selector: str, every: Sequence[Built]) -> str:
         return f"{selector} is listed but not built yet"
     if any(one.paper == paper for one in every):
         return f"{paper} has no claim {claim}" if claim else f'"{selector}" names no claim of {paper}'
-    return f'there is no paper "{paper}"; give PAPER, PAPER.CLAIM or all'
+    same = [one.id for one in every if one.id.partition(".")[2] == selector]
+    fix = f"give {joined(same, 'or')}" if same else "give PAPER, PAPER.CLAIM or all"
+    return f'there is no paper "{paper}"; {fix}'

@@ -67,7 +67,10 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing els
 
 @app.command("list")
 def listing(out: OutOfRuns = None, quick: Quick = False, as_json: AsJson = False) -> None:
-    """List papers and claims, how long they take here, and their last verdicts."""
+    """List papers and claims, how long they take here, and their last verdicts.
+
+    A verdict marked "recorded" is not of a run here: it is from results/claims.jsonl of this repository.
+    """
     from fullpipe_studies import catalogue, tables
 
     _check_there(out)
@@ -76,6 +79,8 @@ def listing(out: OutOfRuns = None, quick: Quick = False, as_json: AsJson = False
         complain(reason)
     facts = _verdicts(everything, out, quick=quick)
     rows = [_row(one, catalogue.built(one.id), facts.get(one.id), quick=quick) for one in everything]
+    if out is None:
+        _add_recorded(rows)
     if as_json:
         print(json.dumps(rows, indent=1))
         return
@@ -331,6 +336,30 @@ def _verdicts(claims: "Sequence[Listed]", out: Path | None, *, quick: bool = Fal
     return found
 
 
+def _add_recorded(rows: "Sequence[dict[str, Any]]") -> None:
+    """Puts the recorded verdicts where a claim has none here; outside of the repository there are none."""
+    from fullpipe import evidence
+    from fullpipe.errors import ScenarioError
+    from fullpipe_studies import document
+
+    try:
+        path = evidence.folder() / _FILE
+    except ScenarioError:
+        return
+    try:
+        lines = evidence.read(path)
+    except ScenarioError as error:
+        complain(str(error))
+        return
+    of_claim = {row["id"]: row["worlds"] for row in rows}
+    for one in document.rows(lines):
+        worlds = of_claim.get(one.claim, {})
+        if one.line is not None and not worlds.get(one.world, {}).get("reason"):
+            worlds.setdefault(one.world, {"expected_s": None}).update(
+                {"verdict": one.word, "reason": one.reason, "recorded": True, "form": one.form}
+            )
+
+
 def _row(
     one: "Listed", built: "Built | None", facts: "Facts | None", *, quick: bool = False
 ) -> dict[str, object]:
@@ -358,6 +387,7 @@ def _row(
                 "expected_s": times.get(world),
                 "verdict": findings[world]["verdict"] if world in findings else missing[world].value,
                 "reason": findings[world]["reason"] if world in findings else "",
+                "recorded": False,
             }
             for world in shown
         },

@@ -69,7 +69,9 @@ def _coloured(verdict: str, form: str = "") -> Text:
 
 
 def _form(row: Mapping[str, Any], one: Mapping[str, Any]) -> str:
-    """What a reader of a verdict must know: a short form, fewer seeds."""
+    """What a reader of a verdict must know: not of a run here, a short form, fewer seeds."""
+    if one.get("recorded"):
+        return f" ({', '.join(filter(None, ('recorded', one['form'])))})"
     size = row["size"] if row["size"] not in (None, "full") else ""
     facts = ", ".join(filter(None, (size, row.get("fewer", ""))))
     return f" ({facts})" if one["reason"] and facts else ""

@@ -85,10 +85,12 @@ class ConformanceReport(CaseResults):
         for heading in ("Case", "Verdict", "Measured", "Criterion"):
             table.add_column(heading, overflow="fold", justify="right" if heading == "Measured" else "left")
         styles = {PASS: "green", FAIL: "bold red", NOT_APPLICABLE: "dim", NOT_JUDGED: "yellow"}
-        for name, verdict, measured, wanted in self.rows():
+        for name, verdict, measured, wanted in self.folded():
             table.add_row(Text(name), Text(verdict, style=styles[verdict]), Text(measured), Text(wanted))
         yield table
         yield Text(self.summary)
+        if self.hint:
+            yield Text(self.hint)
         if self.unsupported:
             ignored = Unsupported([self.controller], self.world, self.unsupported)
             yield Text(ignored.note("the pages list them"), style="dim")

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -173,6 +174,36 @@ class CaseResults:
         for count, verdict in ((unknown, NOT_JUDGED), (without, NOT_APPLICABLE)):
             message += f"; {count} {'is' if count == 1 else 'are'} {verdict}" if count else ""
         return f"{message}."
+
+    @property
+    def hint(self) -> str:
+        """What to try if most cases are about BBR's phases, which the controller lacks; empty otherwise."""
+        of_phases = [one for one in self.results if one.case.phases]
+        without = self._of(NOT_APPLICABLE)
+        if self.suite != BBR3 or self.program is not None or len(without) * 2 <= len(self.results):
+            return ""
+        if any(one.verdict != NOT_APPLICABLE for one in of_phases):
+            return ""
+        from fullpipe.conformance.loss.case import traits
+
+        if traits(self.controller, "any", own=False):
+            return f"Most of these cases are about BBR. Cases for {self.controller}: --suite {LOSS}"
+        return (
+            f"Most of these cases are about BBR. If {self.controller} is loss-based: --suite {LOSS} --like cubic "
+            "(or reno)"
+        )
+
+    def folded(self) -> "Iterator[tuple[str, str, str, str]]":
+        """`rows`, with one row for all cases that are not applicable: how many for each reason."""
+        without = self._of(NOT_APPLICABLE)
+        if len(without) < 2:
+            yield from self.rows()
+            return
+        yield from (row for row in self.rows() if row[1] != NOT_APPLICABLE)
+        reasons = Counter(one.reason for one in without)
+        several = len(reasons) > 1
+        why = "; ".join(f"{reason} ({count})" if several else reason for reason, count in reasons.items())
+        yield f"{len(without)} cases", NOT_APPLICABLE, "", why
 
     def rows(self) -> "Iterator[tuple[str, str, str, str]]":
         """Case, verdict, measured value and criterion, for tables."""

@@ -1,7 +1,7 @@
 """An answer as text for a terminal, Markdown, JUnit's XML, JSON, and annotations of a GitHub workflow."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 from xml.etree import ElementTree
 
@@ -27,8 +27,8 @@ def text(answer: Answer) -> list[RenderableType]:
     parts: list[RenderableType] = [answer.headline]
     if any(one.rows for one in answer.shown):
         parts.append(_table(answer))
-    for one in answer.shown:
-        parts += [Text(line) for line in _about(one)]
+    for same in _together(answer.shown):
+        parts += [Text(line) for line in _about(same[0], len(same) - 1)]
     parts += [Text(note) for note in answer.notes]
     return [*parts, Text(_source(answer)), _ENDS[answer.code]]
 
@@ -56,10 +56,22 @@ def _table(answer: Answer) -> Fitting:
     return table
 
 
-def _about(one: Verdict) -> Iterator[str]:
-    """What a case's rows do not show: why, where the runs part, and the command that shows the case."""
+def _together(shown: Iterable[Verdict]) -> Iterable[list[Verdict]]:
+    """Cases that could not be compared for the same reason are in one list; each other case is alone."""
+    found: dict[object, list[Verdict]] = {}
+    for one in shown:
+        alone = one.status != FAILED or one.rows or one.parts or not one.reason
+        found.setdefault((one.subject, one.title if alone else "", one.reason), []).append(one)
+    return found.values()
+
+
+def _about(one: Verdict, others: int = 0) -> Iterator[str]:
+    """What a case's rows do not show: why, where the runs part, and the command that shows the case.
+
+    `others` is how many more cases have the same reason.
+    """
     status = "could not be compared" if one.status == FAILED else one.status
-    yield f"{one.title}: {status}" + (f": {one.reason}" if one.reason else "")
+    yield f"{one.title}{f' and {others} more' if others else ''}: {status}" + (f": {one.reason}" if one.reason else "")
     if one.parts:
         yield f"  {one.parts}"
     if one.command:

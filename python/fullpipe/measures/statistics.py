@@ -19,6 +19,8 @@ from functools import cache
 LEVEL = 0.95
 # The normal distribution's quantile for it.
 _Z = 1.959963984540054
+# Fewer values cannot show two modes.
+FEWEST_FOR_MODES = 5
 # The exponential of more than this is no number.
 _LARGEST_LOG = 700.0
 
@@ -127,7 +129,7 @@ def modes(values: Sequence[float]) -> Modes | None:
     1.5 % with six and below 1 % with more; of a uniform distribution 7, 4 and below 3 %.
     """
     ordered, count = sorted(values), len(values)
-    if count < 5:
+    if count < FEWEST_FOR_MODES:
         return None
     side = max(2, math.ceil(count / 5))
     gaps = [(ordered[at] - ordered[at - 1], at) for at in range(side, count - side + 1)]

@@ -29,9 +29,7 @@ class Unsupported:
         message = (
             f"{counted(len(self.sentences), 'thing')}; {where}." if several else " ".join(self.sentences)
         )
-        return (
-            f"Note: not supported for {joined(self.labels)} in {self.world}, which is no failure: {message}"
-        )
+        return f"Limits of {self.world} for {joined(self.labels)}, no failures: {message}"
 
     def html(self) -> str:
         """All sentences."""

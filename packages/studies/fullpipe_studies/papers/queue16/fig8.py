@@ -16,7 +16,8 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from fullpipe.measures.statistics import share
+from fullpipe.measures.statistics import FEWEST_FOR_MODES, share
+from fullpipe.text import counted
 from fullpipe_studies import charts, take
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, number
 
@@ -169,6 +170,11 @@ def explain(data: Data) -> list[str]:
         facts.append(
             f"At 5 % loss BBR reaches {at_five:.4f} of the maximum. At 0.001 % it reaches {least:.4f}, "
             "because the mean includes ProbeRTT and the start; more is not possible."
+        )
+    if 0 < bbr.height < FEWEST_FOR_MODES:
+        facts.append(
+            f"At {_CLOSE_PCT} % loss, {counted(bbr.height, 'run')} cannot show whether there are two modes; "
+            "the interval there may be wrong."
         )
     return facts
 
