@@ -30,7 +30,7 @@ from fullpipe_studies.evaluate.verdicts import BESIDE, FEWEST, STANDARDS, Cell, 
 RULES = (
     "RFC 9743 is no checklist and has no thresholds: the community weighs. So nothing here passes or "
     "fails, and every threshold is Fullpipe’s.",
-    f"Each scene runs with the candidate, {joined(STANDARDS)}, and {BESIDE} in the same place, on the "
+    f"Each scene runs with the candidate, {joined((*STANDARDS, BESIDE))} in the same place, on the "
     f"same seeds. A seed varies rate and round-trip time by ± {100 * SPREAD:.0f} %, starts, and the "
     f"moments of changes. Buffers in BDP hold at least {FLOOR_PACKETS} packets.",
     f"Worse (better): worse (better) than both {joined(STANDARDS)}. Of the paired differences to each, "
@@ -96,7 +96,7 @@ def blocks(result: Result, head: Sequence[tuple[str, str]], figures: Sequence[Fi
         tuple(_counts(result.rows)),
         Title("Where it is worse"),
         "A draft for the abstract that section 3.2 asks for, made from the cells that are worse or flagged.",
-        tuple(_worse(ran)) or "Nowhere in what was run.",
+        *_worse(ran),
         Title("Details"),
     ]
     shown: dict[str, str] = {}
@@ -135,13 +135,13 @@ def word(verdict: Verdict) -> str:
 def because(row: Row) -> str:
     """Why a row has its verdict: the first cell that decides it, and how many others do."""
     if row.deciding is None:
-        return row.criterion.lacks or next(iter(row.left_out), "") or "see the questions for the author"
+        return next(iter(row.left_out), "") or row.criterion.lacks or "see “For the author”"
     cells, verdict = counted(len(row.cells), "comparison"), row.verdict
     if verdict is Verdict.AS:
-        return f"none of {cells} differs"
+        return f"no difference in {cells}"
     better = row.count(Verdict.BETTER)
     beside = f", better in {better}" if better and verdict in _QUOTED else ""
-    return f"{_sentence(row.deciding)} ({row.count(verdict)} of {cells}{beside})"
+    return f"{_sentence(row.deciding)}; {row.count(verdict)} of {cells}{beside}"
 
 
 def _sentence(of: Cell) -> str:
@@ -167,14 +167,20 @@ def _counts(rows: Sequence[Row]) -> list[str]:
     return facts
 
 
-def _worse(rows: Iterable[Row]) -> list[str]:
-    found = {
-        (one.scene, one.measure.name): f"{row.criterion.section}: {_sentence(one)}; {one.verdict.value}"
-        for row in rows
-        for one in row.cells
-        if one.verdict in _QUOTED
-    }
-    return list(found.values())
+def _worse(rows: Sequence[Row]) -> list[Block]:
+    """The cells that are worse or flagged, each once: in general, and in special environments."""
+    found: dict[tuple[str, str], tuple[str, str]] = {}
+    for row in rows:
+        section = row.criterion.section
+        for one in row.cells:
+            if one.verdict in _QUOTED:
+                text = f"{one.verdict.value}: {_sentence(one)} ({section})"
+                found.setdefault((one.scene, one.measure.name), (section, text))
+    special = [text for section, text in found.values() if section[0] not in "56"]
+    general = [text for section, text in found.values() if section[0] in "56"]
+    parts = (("In general (sections 5 and 6):", general), ("In special environments (section 7):", special))
+    nowhere = () if found else ("Nowhere in what was run.",)
+    return [*nowhere, *(block for text, lines in parts if lines for block in (text, tuple(lines)))]
 
 
 def _details(result: Result, row: Row, shown: dict[str, str], drawn: dict[str, Figure]) -> list[Block]:
@@ -229,8 +235,9 @@ def _form(result: Result, row: Row) -> str:
         "3.1": f"it ran in the {registry.named(plan.world).place} of Fullpipe, and in no network",
         "3.2": "“Where it is worse” is a draft of the environments in which it is not recommended",
         "4": "7.1 shows what it does in queues with and without ECN",
-        "5.3.2": "6.4, 7.1 and 7.6 have ACK aggregation, ECN, policers and duplicates",
-    }.get(one.section, one.lacks)
+        "5.3.2": "6.4, 7.1 and 7.6 have aggregated ACKs, ECN, policers and duplicates; no proxy splits",
+        "8": "7.6 has rows as evidence",
+    }.get(one.section, "")
     fact = f" The lab: {knows}." if knows else ""
     return f"{one.section} {one.title} ({one.level}): {one.asks}{fact} Answer: …"
 

@@ -11,6 +11,7 @@ from fullpipe.conformance.minimal import toml
 from fullpipe.report import provenance
 from fullpipe.report.figures.svg import picture
 from fullpipe.runs.worlds import registry
+from fullpipe.text import joined
 from fullpipe_studies import deliveries
 from fullpipe_studies.evaluate import report
 from fullpipe_studies.evaluate.run import Result
@@ -35,12 +36,13 @@ def write(result: Result, folder: Path, watch: Callable[[str], object] = lambda 
     _scenarios(result, folder)
     files.write(folder, "data.parquet", files.parquet(result.data()))
     files.write(folder, "evaluation.json", json.dumps(facts(result), indent=1).encode())
+    scenes = len({one.scene for one in plan.planned})
     head = [
         ("Controller", plan.candidate),
         ("World", report.heading(plan.world)),
         ("Build", registry.named(plan.world).build()),
         ("Seeds", str(plan.seeds)),
-        ("Runs", f"{len(plan.planned)}, of which {len({one.scene for one in plan.planned})} scenes"),
+        ("Runs", f"{len(plan.planned)} of {scenes} scenes, by {joined(plan.controllers)}"),
         ("Command", provenance.command() or "from Python"),
         ("Made", f"Fullpipe {_native.version()}, {provenance.now()}"),
     ]
