@@ -118,7 +118,7 @@ RUNS: Mapping[str, Runs] = {
         (USE, DROPS, Measure("flows that got nothing", "%", take.nothing, more=False, least=5)),
     ),
     "5.1.2": (at.STANDING, (STANDING, P95, USE)),
-    "5.1.3": (at.SMALL, (LOSSY,)),
+    "5.1.3": ([*at.SMALL, at.POLICER], (LOSSY,)),
     "5.1.4": (at.SHARED, (JAIN, LEAST, LATE)),
     "5.1.5": ((at.short("long and short of it", None, None, quick=True),), SHORT),
     "5.2": ([*at.PAIRS, *at.CROWDS], (LEAST_WINDOW,)),
@@ -145,7 +145,7 @@ RUNS: Mapping[str, Runs] = {
     "6.4": (at.RADIO, (USE, P95)),
     "7.1": (at.AQM, (MARKS, QUEUE, USE, DROPS)),
     "7.1 b": ((at.IN_AQM,), (replace(PAIR, flagged="below 0.4"), MARKS)),
-    "7.2": (at.SMALL, (BREAKER,)),
+    "7.2": ([*at.SMALL, at.POLICER], (BREAKER,)),
     "7.3": (
         (Scene("40 to 120 to 40 ms", at.delay_change, quick=True),),
         (

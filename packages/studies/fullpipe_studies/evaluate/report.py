@@ -169,13 +169,13 @@ def _counts(rows: Sequence[Row]) -> list[str]:
 
 def _worse(rows: Sequence[Row]) -> list[Block]:
     """The cells that are worse or flagged, each once: in general, and in special environments."""
-    found: dict[tuple[str, str], tuple[str, str]] = {}
+    found: dict[tuple[str, str, Verdict], tuple[str, str]] = {}
     for row in rows:
         section = row.criterion.section
         for one in row.cells:
             if one.verdict in _QUOTED:
                 text = f"{one.verdict.value}: {_sentence(one)} ({section})"
-                found.setdefault((one.scene, one.measure.name), (section, text))
+                found.setdefault((one.scene, one.measure.name, one.verdict), (section, text))
     special = [text for section, text in found.values() if section[0] not in "56"]
     general = [text for section, text in found.values() if section[0] in "56"]
     parts = (("In general (sections 5 and 6):", general), ("In special environments (section 7):", special))

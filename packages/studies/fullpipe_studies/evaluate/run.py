@@ -16,6 +16,7 @@ from fullpipe.runs.worlds import registry
 from fullpipe.runs.worlds.job import Job
 from fullpipe.runs.worlds.world import refusal
 from fullpipe.scenario.scenario import from_document
+from fullpipe.text import counted
 from fullpipe_studies.evaluate.criteria import Criterion, every
 from fullpipe_studies.evaluate.scene import Made, Scene, Seen
 from fullpipe_studies.evaluate.verdicts import BESIDE, STANDARDS, Cell, Verdict, judge, overall
@@ -120,11 +121,6 @@ class Result:
     rows: Sequence[Row]
     notes: Sequence[str]
 
-    @property
-    def cells(self) -> list[Cell]:
-        """Every cell once, also if several criteria have it."""
-        return list({(one.scene, one.measure.name): one for row in self.rows for one in row.cells}.values())
-
     def data(self) -> pl.DataFrame:
         """Every value: section, scene, measure, unit, controller, seed, value."""
         rows = [
@@ -164,7 +160,7 @@ def examine(plan: Plan, store: Store, outcome: sweep.Outcome, watch: Callable[[i
             if (value := measure.take(seen)) is not None:
                 ours[one.seed] = value
     rows = [_row(plan, criterion, values) for criterion in plan.criteria]
-    return Result(plan, rows, [f"{reason} ({count} runs)" for reason, count in notes.items()])
+    return Result(plan, rows, [f"{reason} ({counted(count, 'run')})" for reason, count in notes.items()])
 
 
 def _row(

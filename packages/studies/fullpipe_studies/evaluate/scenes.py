@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from fullpipe.text import counted
 from fullpipe_studies import deliveries
 from fullpipe_studies.evaluate.scene import Made, Scene, Vary, made
 
@@ -229,7 +230,7 @@ GRID = [
 ]
 SMALL = [
     alone(
-        f"{count} flows, {bdp:g} BDP",
+        f"{counted(count, 'flow')}, {bdp:g} BDP",
         quick=(count, bdp) in {(1, 0.1), (10, 0.1), (10, 1)},
         count=count,
         bdp=bdp,
@@ -329,7 +330,7 @@ GEO = [
 ] + [Scene("10 MB over 600 ms", _transfer, quick=True)]
 STANDING = [
     alone(
-        f"{count} flow{'s' if count > 1 else ''}, {bdp} BDP",
+        f"20 Mbit/s, {counted(count, 'flow')}, {bdp} BDP",
         quick=count == 4 and bdp in (1, 16),
         count=count,
         rate=20,
@@ -347,7 +348,7 @@ SHARED = [
 ]
 SLOW = [
     alone(
-        f"100 kbit/s, 300 ms, {count} flow{'s' if count > 1 else ''}",
+        f"100 kbit/s, 300 ms, {counted(count, 'flow')}",
         quick=count == 3,
         count=count,
         rate=0.1,
