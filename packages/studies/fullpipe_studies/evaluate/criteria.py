@@ -38,8 +38,13 @@ class Criterion:
 
     @property
     def id(self) -> str:
-        """Its section, as the name of a part of a page or of a file."""
-        return self.section.replace(" ", "-")
+        """Its name as a part of a page or as a file."""
+        return id_of(self.section)
+
+
+def id_of(section: str) -> str:
+    """A section as the name of a part of a page or of a file."""
+    return section.replace(" ", "-")
 
 
 Runs: TypeAlias = tuple[Sequence[Scene], Sequence[Measure]]

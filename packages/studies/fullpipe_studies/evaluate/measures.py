@@ -58,7 +58,8 @@ def _share_pct(seen: Seen, column: str, start_s: float, end_s: float) -> float:
     counted = seen.link_grown(column, start_s, end_s)
     dropped = seen.link_grown("dropped_packets", start_s, end_s)
     delivered = sum(seen.grown("delivered_bytes", start_s, end_s).values()) / seen.payload_bytes
-    return 100 * counted / (delivered + dropped) if delivered + dropped else 0.0
+    # What arrives twice is not delivered twice, so the share of marks can come out above the whole.
+    return min(100.0, 100 * counted / (delivered + dropped)) if delivered + dropped else 0.0
 
 
 def drops(seen: Seen) -> float:

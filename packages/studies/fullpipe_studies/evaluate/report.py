@@ -9,7 +9,7 @@ DIR/evaluation.json             verdicts for programs
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from fullpipe.runs.worlds import registry
 from fullpipe.text import capitalised, cell, counted, joined
 from fullpipe_studies import charts
 from fullpipe_studies.checks import number
+from fullpipe_studies.evaluate import criteria
 from fullpipe_studies.evaluate.criteria import UNCHECKED
 from fullpipe_studies.evaluate.run import Result, Row
 from fullpipe_studies.evaluate.scene import FLOOR_PACKETS, SPREAD
@@ -49,6 +50,7 @@ LIMITS = (
     "kernel; `fullpipe agree` does, and docs/explanation/fidelity.md has results.",
     "One bottleneck, no flows in the reverse direction, and no flows that cross only a part of the path.",
 )
+_SUMMARY = ("§", "Level", "Criterion", "Verdict", "Because")
 _QUOTED = (Verdict.FLAG, Verdict.WORSE)
 
 
@@ -67,6 +69,7 @@ class Table:
 
     headings: Sequence[str]
     rows: Sequence[Sequence[str]]
+    links: Collection[str] = ()  # Parts of the page that rows are named after.
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,7 @@ def blocks(result: Result, head: Sequence[tuple[str, str]], figures: Sequence[Fi
         Table(("", ""), head),
         *_warnings(result),
         Title("Summary"),
-        Table(("§", "Level", "Criterion", "Verdict", "Because"), [_summary(row) for row in result.rows]),
+        Table(_SUMMARY, [_summary(row) for row in result.rows], [row.criterion.id for row in ran]),
         tuple(_counts(result.rows)),
         Title("Where it is worse"),
         "A draft for the abstract that section 3.2 asks for, made from the cells that are worse or flagged.",
@@ -324,13 +327,21 @@ def _html(one: Block, figures: Sequence[Figure]) -> str:
             return f"<h{one.level}{id_}>{page.text(one.text)}</h{one.level}>"
         case Table():
             headings = [page.Heading(name) for name in one.headings]
-            return page.table(headings, [[page.text(text) for text in line] for line in one.rows])
+            return page.table(
+                headings, [[_name(line[0], one), *map(page.text, line[1:])] for line in one.rows]
+            )
         case Figure():
             return page.figure(figures.index(one), one.id, one.svg, one.caption)
         case str():
             return f"<p>{page.text(one)}</p>"
         case tuple():
             return "<ul>" + "".join(f"<li>{page.text(line)}</li>" for line in one) + "</ul>"
+
+
+def _name(of: str, table: Table) -> str:
+    """A row's name in HTML, with a link where the page has a part with it."""
+    id_ = criteria.id_of(of)
+    return f'<a href="#{id_}">{page.text(of)}</a>' if id_ in table.links else page.text(of)
 
 
 def slug(name: str) -> str:
