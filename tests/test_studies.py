@@ -45,7 +45,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[run.Result
         folder = tmp_path_factory.mktemp(paper.name)
         plans = [run.Plan(one, Size.TINY, ("sim",), 1, 1) for one in paper.claims]
         store = Store(folder)
-        outcome = run.carry_out(plans, store)
+        outcome = run.carry_out([task for plan in plans for task in plan.tasks], store)
         for plan in plans:
             result = run.examine(plan, store, outcome)
             write.claim(result, folder)

@@ -440,7 +440,7 @@ def test_result_names_its_captured_flows(tmp_path: Path, monkeypatch: pytest.Mon
     _arrivals.source.cache_clear()
     try:
         plan, store = Plan(built("short"), Size.TINY, ("sim",), 1, 1), Store(tmp_path)
-        result = running.examine(plan, store, running.carry_out([plan], store))
+        result = running.examine(plan, store, running.carry_out(plan.tasks, store))
     finally:
         _arrivals.replayed.cache_clear()
         _arrivals.source.cache_clear()

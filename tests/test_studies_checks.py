@@ -423,7 +423,7 @@ def test_verdict_uses_one_setup_report_all(tmp_path: Any) -> None:
     plan = run.Plan(replace(built, claim=with_setups()), Size.FULL, ("sim",), 4, 1)
     assert len(plan.tasks) == 2 * 4 + 2 * 3, "other set-ups have fewer seeds"
     store = Store(tmp_path)
-    result = run.examine(plan, store, run.carry_out([plan], store))
+    result = run.examine(plan, store, run.carry_out(plan.tasks, store))
     (found,) = result.findings
     assert found.verdict is Verdict.NOT and result.data.runs.height == 8
     assert result.data.of("sim").factors == tuple(plan.claim.claim.grid.factors), "which tell scenarios apart"
@@ -462,6 +462,6 @@ def test_claim_waits_for_its_controller(tmp_path: Any) -> None:
     grid = replace(built.claim.grid, tiny={**built.claim.grid.tiny, "controller": ("cubic",)})
     plan = run.Plan(replace(built, claim=replace(built.claim, grid=grid)), Size.TINY, ("sim",), 1, 1)
     store = Store(tmp_path)
-    (found,) = run.examine(plan, store, run.carry_out([plan], store)).findings
+    (found,) = run.examine(plan, store, run.carry_out(plan.tasks, store)).findings
     assert found.verdict is Verdict.WAITING and found.others == ("cubic",)
     assert found.reason.startswith("bbr1 was not run yet.")

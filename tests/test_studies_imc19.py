@@ -51,7 +51,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 def tiny(built: Built, store: Store) -> Result:
     plan = Plan(built, Size.TINY, ("sim",), seeds=1, repetitions=1)
-    return running.examine(plan, store, running.carry_out([plan], store))
+    return running.examine(plan, store, running.carry_out(plan.tasks, store))
 
 
 def checks(built: Built, runs: pl.DataFrame) -> list[Check]:

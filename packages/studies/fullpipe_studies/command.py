@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from fullpipe.runs.engines import Engine
+    from fullpipe.runs.engines.task import Task
+    from fullpipe.runs.store import Store
+    from fullpipe.runs.sweep import Outcome
     from fullpipe_studies.catalogue import Built, Listed, Study
     from fullpipe_studies.claim import Size
     from fullpipe_studies.run import Plan
@@ -227,12 +230,29 @@ def _installed(chosen: "list[Built]") -> "list[Built]":
     return able
 
 
+def carry_out(
+    tasks: "Sequence[Task]", store: "Store", title: str, engine: "Engine | None" = None, attempts: int = 3
+) -> "Outcome":
+    """Runs what a store does not have, with progress; an interrupted command says that it resumes."""
+    from fullpipe import files
+    from fullpipe.cli.sweep_progress import Watched
+    from fullpipe_studies import run as running
+
+    try:
+        with files.runs_kept(store.folder), Watched(console(stderr=True), say, title) as watch:
+            return running.carry_out(
+                tasks, store, engine=engine, attempts=attempts, say=watch.say, watch=watch
+            )
+    except KeyboardInterrupt:
+        say(f"fullpipe: finished runs are kept in {store.folder}; the same command resumes")
+        raise
+
+
 def _carry_out(
     plans: "list[Plan]", study: object, folder: Path, engine: "Engine | None", attempts: int
 ) -> int:
     """Runs a paper's claims, writes them, and returns how many runs failed."""
     from fullpipe import files
-    from fullpipe.cli.sweep_progress import Watched
     from fullpipe.runs.store import Store
     from fullpipe_studies import run as running
     from fullpipe_studies import write
@@ -241,14 +261,8 @@ def _carry_out(
     assert isinstance(study, Study)
     store = Store(folder)
     errors = console(stderr=True)
-    try:
-        with files.runs_kept(folder), Watched(errors, say, study.name) as watch:
-            outcome = running.carry_out(
-                plans, store, engine=engine, attempts=attempts, say=watch.say, watch=watch
-            )
-    except KeyboardInterrupt:
-        say(f"fullpipe: finished runs are kept in {folder}; the same command resumes")
-        raise
+    tasks = [task for plan in plans for task in plan.tasks]
+    outcome = carry_out(tasks, store, study.name, engine, attempts)
     with files.runs_kept(folder):
         for plan in plans:
             with errors.status(f"Measuring {plan.claim.id}"):

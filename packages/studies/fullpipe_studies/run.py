@@ -150,7 +150,7 @@ class Result:
 
 
 def carry_out(
-    plans: Sequence[Plan],
+    tasks: Sequence[Task],
     store: Store,
     *,
     engine: Engine | None = None,
@@ -168,7 +168,6 @@ def carry_out(
         say(f"{counted(len(pending), 'run')} to do, about {minutes(expected_s(pending))} on an idle machine{found}")
         check_ready(pending)
 
-    tasks = [task for plan in plans for task in plan.tasks]
     return sweep.carry_out(tasks, store, engine, attempts=attempts, watch=watch, begin=begin)
 
 

@@ -2,7 +2,7 @@
 
 Exit codes: 0 done; 1 two worlds differ, or nobody can say (`agree`), a decision is not the recorded one
 (`replay`), the emulator is inaccurate (`kernel check`), a case fails (`conform`) or changed (`gate`), or a
-run failed (`study run`); 2 a user error, or results that could not be written; 70 a defect of Fullpipe; 130
+run failed (`study run`, `evaluate`); 2 a user error, or results that could not be written; 70 a defect of Fullpipe; 130
 interrupted.
 
 Heavy modules are imported by the command that needs them, so that `--help` answers at once.
@@ -227,12 +227,17 @@ app = typer.Typer(
 
 # The entry points of packages that have commands, and those of our own packages that may be missing.
 GROUP = "fullpipe.commands"
+_STUDIES = {
+    "study": "Reproduce the papers' figures and tables; not installed.",
+    "evaluate": "Report on a controller by the criteria of RFC 9743; not installed.",
+}
 _ELSEWHERE = {
-    "study": (
-        "Reproduce the papers' figures and tables; not installed.",
-        "the command study is not installed; install the package fullpipe-studies, "
+    name: (
+        text,
+        f"the command {name} is not installed; install the package fullpipe-studies, "
         "in a checkout by `pip install ./packages/studies`",
     )
+    for name, text in _STUDIES.items()
 }
 
 
@@ -246,8 +251,10 @@ def _add_installed() -> None:
             continue
         if isinstance(commands, typer.Typer):
             app.add_typer(commands, name=name)
+        elif inspect.isfunction(commands):
+            app.command(name)(commands)
         else:
-            broken[name] = f"{shown(repr(commands))} is no typer.Typer"
+            broken[name] = f"{shown(repr(commands))} is no typer.Typer and no function"
     for name, (text, sentence) in _ELSEWHERE.items():
         if name not in found and name not in broken:
             _add_missing(name, text, sentence)

@@ -39,9 +39,14 @@ CONFORMITY = Kind(
 GATE = Kind("gate.json", lambda _message: "gate", lambda _message: "`fullpipe gate`")
 MAP = Kind("map.json", lambda _message: "map", lambda _message: "`fullpipe map`")
 ANSWERS = Kind("answers.json", lambda _message: "answers", lambda _message: "`fullpipe advise`")
+EVALUATION = Kind(
+    "evaluation.json",
+    lambda message: message["controller"],
+    lambda message: f"the evaluation of {message['controller']}",
+)
 ADVICE = Kind("advice.json", lambda _message: "advice", lambda _message: "`fullpipe kernel advice`")
 # Kinds whose runs are kept in a store, which an interrupted command leaves without results.
-_STORED = (STUDY, GRID, MAP, ADVICE)
+_STORED = (STUDY, GRID, MAP, ADVICE, EVALUATION)
 
 
 def refuse_others(folder: Path, kind: Kind, of: Callable[[], object]) -> None:
@@ -59,7 +64,7 @@ def refuse_others(folder: Path, kind: Kind, of: Callable[[], object]) -> None:
 
 def _other(folder: Path, kind: Kind, of: Callable[[], object]) -> str | None:
     """The other command's results in a folder, in words; None if there are none."""
-    for one in (SCENARIO, STUDY, GRID, CHECK, CONFORMITY, MAP, ANSWERS, ADVICE):
+    for one in (SCENARIO, STUDY, GRID, CHECK, CONFORMITY, MAP, ANSWERS, ADVICE, EVALUATION):
         path = folder / one.file
         if not path.is_file():
             continue

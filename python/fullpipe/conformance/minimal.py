@@ -39,7 +39,7 @@ def scenarios(report: CaseResults, result: Result, stem: Path) -> dict[Path, str
         ]
         name = f"{result.case.name}-{number}" if several else result.case.name
         document = _document(report, name, played)
-        texts[file] = "\n".join([*lines, *_toml(document)]) + "\n"
+        texts[file] = "\n".join([*lines, *toml(document)]) + "\n"
     return texts
 
 
@@ -89,7 +89,7 @@ def _document(report: CaseResults, name: str, played: Played) -> dict[str, Any]:
     return {**document, **named, "path": path, "flows": flows}
 
 
-def _toml(document: Mapping[str, Any]) -> Iterator[str]:
+def toml(document: Mapping[str, Any]) -> Iterator[str]:
     """The lines of a document: values first, then its tables; inner ones are written in one line."""
     yield from (f"{key} = {_value(one)}" for key, one in document.items() if not isinstance(one, dict | list))
     for key, one in document.items():

@@ -1,0 +1,118 @@
+"""Implements `fullpipe evaluate`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fullpipe.cli.options import (
+    SEEDS_HELP,
+    WORLDS,
+    Stacks,
+    check_folder,
+    complete_controllers,
+    console,
+    path,
+    plain,
+    say,
+    use_stacks,
+)
+from fullpipe.cli.other_results import EVALUATION, refuse_others
+from fullpipe.runs.worlds import registry
+
+if TYPE_CHECKING:
+    from fullpipe.report.fitting import Fitting
+    from fullpipe_studies.evaluate.run import Result
+
+FAILED = 1
+
+
+def evaluate(
+    controller: Annotated[
+        str,
+        typer.Argument(
+            metavar="CC",
+            help="A controller: bbr3, bbr3:profile=linux, mine.py:MyController, or noq:bbr3.",
+            autocompletion=complete_controllers,
+        ),
+    ],
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Run fewer scenes and seeds: a minute or two.")
+    ] = False,
+    seeds: Annotated[int | None, typer.Option(help=SEEDS_HELP, show_default="12; 8 with --quick")] = None,
+    world: Annotated[
+        str | None,
+        typer.Option(
+            help=f"{WORLDS}; one in virtual time.",
+            show_default="sim; quic for a controller inside a QUIC stack",
+            autocompletion=registry.names,
+        ),
+    ] = None,
+    stack: Stacks = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for report, figures, scenarios, data and runs.",
+            show_default="out/evaluate-CC",
+            parser=path,
+        ),
+    ] = None,
+) -> None:
+    """Report on a controller by the criteria of RFC 9743 (BCP 133), compared with CUBIC, Reno and BBRv1.
+
+    Each criterion is better than, as, or worse than the standards, has a flag, or was not run, with the
+    reason; none passes, because the RFC has no thresholds. An interrupted command resumes. Exit code 1: some
+    run failed.
+    """
+    use_stacks(stack)
+    from fullpipe.conformance.runners import world_of
+    from fullpipe.errors import mistake
+    from fullpipe.runs.limits import MOST_STORED_RUNS, check_runs
+    from fullpipe.runs.store import Store
+    from fullpipe_studies.command import carry_out
+    from fullpipe_studies.evaluate import run
+    from fullpipe_studies.evaluate.criteria import every
+    from fullpipe_studies.evaluate.write import write
+
+    if seeds is not None and seeds < 1:
+        raise mistake("seeds", seeds, "a whole number from 1", "e.g. 8")
+    check_runs("seeds", seeds or 1, len(every()) * 10, MOST_STORED_RUNS, "scenarios")
+    controller, world = controller.strip(), world or world_of(controller)
+    chosen = seeds or (run.QUICK_SEEDS if quick else run.FULL_SEEDS)
+    plan = run.Plan(controller, world, chosen, quick)
+    plan.check()
+    parts = ("evaluate", controller, world if world != registry.DEFAULT else "", "quick" if quick else "")
+    folder = out or Path("out") / plain("-".join(filter(None, parts)))
+    check_folder(folder)
+    refuse_others(folder, EVALUATION, lambda: controller)
+    store = Store(folder)
+    outcome = carry_out([one.task for one in plan.planned], store, f"evaluate {controller}")
+    errors = console(stderr=True)
+    with errors.status("Measuring") as status:
+        result = run.examine(
+            plan, store, outcome, lambda at, of: status.update(f"Measuring {at} of {of} runs")
+        )
+        report = write(result, folder, status.update)
+    console().print(_table(result))
+    for note in result.notes:
+        say(f"fullpipe: {note}")
+    say(f"Report: {report} and report.md beside it")
+    if outcome.failed:
+        raise typer.Exit(FAILED)
+
+
+_COLOUR = {"flag": "red", "worse": "red", "better": "green"}
+
+
+def _table(result: "Result") -> "Fitting":
+    from rich.text import Text
+
+    from fullpipe.report.fitting import Fitting
+    from fullpipe_studies.evaluate.report import because, word
+
+    table = Fitting("Section", "Level", "Criterion", "Verdict", "Because")
+    for row in result.rows:
+        one, verdict = row.criterion, word(row.verdict)
+        style = _COLOUR.get(verdict, "")
+        table.add_row(one.section, one.level, one.title, Text(verdict, style=style), because(row))
+    return table
