@@ -353,7 +353,7 @@ def _verdicts(claims: "Sequence[Listed]", out: Path | None, *, quick: bool = Fal
 def _add_recorded(rows: "Sequence[dict[str, Any]]") -> None:
     """Puts the recorded verdicts where a claim has none here; outside of the repository there are none."""
     from fullpipe import evidence
-    from fullpipe.errors import ScenarioError
+    from fullpipe._native import ScenarioError
     from fullpipe_studies import document
 
     try:

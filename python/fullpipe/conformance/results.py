@@ -189,8 +189,8 @@ class CaseResults:
         if traits(self.controller, "any", own=False):
             return f"Most of these cases are about BBR. Cases for {self.controller}: --suite {LOSS}"
         return (
-            f"Most of these cases are about BBR. If {self.controller} is loss-based: --suite {LOSS} --like cubic "
-            "(or reno)"
+            f"Most of these cases are about BBR. If {self.controller} is loss-based: --suite {LOSS} "
+            "--like cubic (or reno)"
         )
 
     def folded(self) -> "Iterator[tuple[str, str, str, str]]":
