@@ -2,8 +2,8 @@
 
 Exit codes: 0 done; 1 two worlds differ, or nobody can say (`agree`), a decision is not the recorded one
 (`replay`), the emulator is inaccurate (`kernel check`), a case fails (`conform`) or changed (`gate`), or a
-run failed (`study run`, `evaluate`); 2 a user error, or results that could not be written; 70 a defect of Fullpipe; 130
-interrupted.
+run failed (`study run`, `evaluate`); 2 a user error, or results that could not be written; 70 a defect of
+Fullpipe; 130 interrupted.
 
 Heavy modules are imported by the command that needs them, so that `--help` answers at once.
 """
