@@ -172,8 +172,8 @@ def verdicts(results: Path) -> str:
     rows = document.rows(evidence.read(results / "claims.jsonl"))
     imported = sum(one.line is not None and one.line["imported"] is not None for one in rows)
     return (
-        f"Of {len(rows)} rows (a claim in a world): {document.counts(rows)}. *In shape*: direction, ordering or "
-        "crossover holds, a number is missed or undecided. *Own expectation*: the paper gives no result. "
+        f"Of {len(rows)} rows (a claim in a world): {document.counts(rows)}. *In shape*: direction, ordering "
+        "or crossover holds, a number is missed or undecided. *Own expectation*: the paper gives no result. "
         f"{imported} rows are imported: measured before results were recorded, with the verdict given then.\n"
     )
 

@@ -188,8 +188,7 @@ def test_unsupported_settings_are_reported_once(in_empty_folder: Path) -> None:
     assert done.exit_code == 0, done.output
     # Alternatives with the same sentences share a line, and many sentences are only counted.
     assert [line for line in done.output.splitlines() if "not supported" in line] == [
-        "Limits of quic for bbr3 and bbr1, no failures: 3 things; "
-        "the report lists them.",
+        "Limits of quic for bbr3 and bbr1, no failures: 3 things; the report lists them.",
         "Limits of quic for quinn:bbr, no failures: quinn's pacer takes no rate.",
     ]
     page = Path("here/report.html").read_text(encoding="utf-8").partition("<script")[0]
@@ -230,10 +229,7 @@ def test_ignored_setting_is_noted_below_table(in_empty_folder: Path) -> None:
     document = 'name = "paced"\nduration = "1 s"\npath = { rate = "10 Mbit/s", rtt = "20 ms" }\n'
     path.write_text(f"{document}hosts = {{ pacing = true }}\n{flows}", encoding="utf-8")
     code, message = command("run", str(path), "--world", "quic", "--out", "here")
-    assert (
-        code == 0
-        and "Limits of quic for paced, no failures: hosts.pacing is ignored." in message
-    ), message
+    assert code == 0 and "Limits of quic for paced, no failures: hosts.pacing is ignored." in message, message
     path.write_text(f"{document}{flows}", encoding="utf-8")
     code, message = command("run", str(path), "--world", "quic", "--out", "there")
     assert code == 0 and "not supported" not in message, message

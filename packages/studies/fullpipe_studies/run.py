@@ -165,7 +165,8 @@ def carry_out(
         for note in store.damaged:
             say(note)
         found = f"; {counted(outcome.found, 'run')} found in {store.folder}" if outcome.found else ""
-        say(f"{counted(len(pending), 'run')} to do, about {minutes(expected_s(pending))} on an idle machine{found}")
+        takes = f"about {minutes(expected_s(pending))} on an idle machine"
+        say(f"{counted(len(pending), 'run')} to do, {takes}{found}")
         check_ready(pending)
 
     tasks = [task for plan in plans for task in plan.tasks]

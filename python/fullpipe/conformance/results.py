@@ -188,10 +188,8 @@ class CaseResults:
 
         if traits(self.controller, "any", own=False):
             return f"Most of these cases are about BBR. Cases for {self.controller}: --suite {LOSS}"
-        return (
-            f"Most of these cases are about BBR. If {self.controller} is loss-based: --suite {LOSS} --like cubic "
-            "(or reno)"
-        )
+        options = f"--suite {LOSS} --like cubic (or reno)"
+        return f"Most of these cases are about BBR. If {self.controller} is loss-based: {options}"
 
     def folded(self) -> "Iterator[tuple[str, str, str, str]]":
         """`rows`, with one row for all cases that are not applicable: how many for each reason."""

@@ -71,7 +71,8 @@ def _about(one: Verdict, others: int = 0) -> Iterator[str]:
     `others` is how many more cases have the same reason.
     """
     status = "could not be compared" if one.status == FAILED else one.status
-    yield f"{one.title}{f' and {others} more' if others else ''}: {status}" + (f": {one.reason}" if one.reason else "")
+    more = f" and {others} more" if others else ""
+    yield f"{one.title}{more}: {status}" + (f": {one.reason}" if one.reason else "")
     if one.parts:
         yield f"  {one.parts}"
     if one.command:
