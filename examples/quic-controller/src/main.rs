@@ -28,7 +28,7 @@ struct Mine {
     mtu: u64,
     /// Whether nothing was lost yet: the window then grows by what is acknowledged.
     starting: bool,
-    /// A loss of a packet sent before this belongs to the reduction that was made then.
+    /// When the window was last reduced. The loss of a packet sent before causes no other reduction.
     reduced: Instant,
 }
 

@@ -28,7 +28,9 @@ _TABLE = """
 | claim | title | world | verdict | reason | made |
 |---|---|---|---|---|---|
 """
-_REST = "All reasons, causes of misses, and how verdicts have changed: [{0}]({0})."
+_REST = (
+    "`make docs` puts all reasons, causes of misses, and how verdicts have changed on the site: [{0}]({0})."
+)
 _WORDS = "## How to read it"
 _REASONS, _CAUSES, _CHANGES = "## Longer reasons", "## Causes of misses", "## What changed"
 _CHANGES_SAID = "The last change of each verdict, with the day on which it was judged, where that is known."
@@ -282,7 +284,7 @@ def _reason(row: Row, rest: str | None) -> str:
     if not (parts := _parts(row)):
         return cell(row.reason)
     if rest is not None:
-        return f"{cell(parts[0])}{_BETWEEN}[and {len(parts) - 1} more]({rest})"
+        return f"{cell(parts[0])}{_BETWEEN}and {len(parts) - 1} more"
     # As GitHub makes it of the heading.
     anchor = re.sub(r"[^\w -]", "", f"{row.claim} {row.world}").replace(" ", "-").lower()
     return f"{cell(parts[0])}{_BETWEEN}[and {len(parts) - 1} more](#{anchor})"
