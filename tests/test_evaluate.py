@@ -120,6 +120,16 @@ def test_flags(flag: object, ours: float, flagged: bool) -> None:
     assert bool(flag(ours, {"cubic": cubic, "reno": 0.1})) is flagged
 
 
+def test_bbr1_is_shown_and_decides_nothing() -> None:
+    ours = {"mine": by_seed(CUBIC), "cubic": by_seed(CUBIC), "reno": by_seed(RENO)}
+    for bbr1, outdone in (([90.0] * 5, True), ([51.0] * 5, False), ([20.0] * 5, False)):
+        cell = judge("scene", GOODPUT, "mine", {**ours, "bbr1": by_seed(bbr1)})
+        assert (cell.verdict, cell.outdone) == (Verdict.AS, outdone)
+        result = Result(Plan("mine", "sim", 5), [row("5.1.2", [cell])], [])
+        text = report.markdown(report.blocks(result, [], []))
+        assert ("## Where only bbr1 is better" in text) is outdone
+
+
 def test_flag_precedes_better() -> None:
     cell = judged([60.0, 62, 61, 59, 60], replace(GOODPUT, flag=above(55, "goodput")))
     assert cell.verdict is Verdict.FLAG and cell.reason == "goodput: 60.4, above 55"

@@ -7,7 +7,6 @@ import typer
 
 from fullpipe.cli.options import (
     SEEDS_HELP,
-    WORLDS,
     Stacks,
     check_folder,
     complete_controllers,
@@ -45,9 +44,9 @@ def evaluate(
     world: Annotated[
         str | None,
         typer.Option(
-            help=f"{WORLDS}; one in virtual time.",
+            help="sim, or quic: over real QUIC endpoints.",
             show_default="sim; quic for a controller inside a QUIC stack",
-            autocompletion=registry.names,
+            autocompletion=lambda: ["sim", "quic"],
         ),
     ] = None,
     stack: Stacks = None,
@@ -80,7 +79,7 @@ def evaluate(
     controller, world = controller.strip(), world or world_of(controller)
     plan = run.Plan(controller, world, seeds or run.seeds_of(world, quick), quick)
     plan.check()
-    cells = sum(len(row.scenes) for row in plan.criteria) * len(plan.controllers)
+    cells = len({one.name for row in plan.criteria for one in row.scenes}) * len(plan.controllers)
     check_runs("seeds", plan.seeds, cells, MOST_STORED_RUNS, "scenarios")
     parts = ("evaluate", controller, world if world != registry.DEFAULT else "", "quick" if quick else "")
     folder = out or Path("out") / plain("-".join(filter(None, parts)))

@@ -100,6 +100,7 @@ def blocks(result: Result, head: Sequence[tuple[str, str]], figures: Sequence[Fi
         Title("Where it is worse"),
         "A draft for the abstract that section 3.2 asks for, made from the cells that are worse or flagged.",
         *_worse(ran),
+        *_outdone(ran),
         Title("Details"),
     ]
     shown: dict[str, str] = {}
@@ -184,6 +185,20 @@ def _worse(rows: Sequence[Row]) -> list[Block]:
     parts = (("In general (sections 5 and 6):", general), ("In special environments (section 7):", special))
     nowhere = () if found else ("Nowhere in what was run.",)
     return [*nowhere, *(block for text, lines in parts if lines for block in (text, tuple(lines)))]
+
+
+def _outdone(rows: Sequence[Row]) -> list[Block]:
+    """The cells where only the widely deployed controller is better."""
+    found = {
+        (one.scene, one.measure.name): f"{_sentence(one)} ({row.criterion.section})"
+        for row in reversed(rows)
+        for one in row.cells
+        if one.outdone and one.verdict not in _QUOTED
+    }
+    if not found:
+        return []
+    about = f"No verdict follows, because {BESIDE} is no standard."
+    return [Title(f"Where only {BESIDE} is better"), about, tuple(reversed(found.values()))]
 
 
 def _details(result: Result, row: Row, shown: dict[str, str], drawn: dict[str, Figure]) -> list[Block]:
