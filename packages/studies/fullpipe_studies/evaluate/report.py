@@ -253,6 +253,7 @@ def _form(result: Result, row: Row) -> str:
         "3.1": f"it ran in the {registry.named(plan.world).place} of Fullpipe, and in no network",
         "3.2": "“Where it is worse” is a draft of the environments in which it is not recommended",
         "4": "7.1 shows what it does in queues with and without ECN",
+        "5.3.1": "all packets have 1500 bytes, but for 7.4",
         "5.3.2": "6.4, 7.1 and 7.6 have aggregated ACKs, ECN, policers and duplicates; no proxy splits",
         "8": "7.6 has rows as evidence",
     }.get(one.section, "")
