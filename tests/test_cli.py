@@ -417,7 +417,9 @@ def test_absurd_terminal_width_does_not_hang() -> None:
     assert done.returncode == 0 and "compare" in done.stdout
 
 
-@pytest.mark.parametrize("words", [["study"], ["study", "run", "queue16.fig4", "--quick"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "words", [["study"], ["study", "run", "queue16.fig4", "--quick"], ["evaluate", "bbr3"]], ids=" ".join
+)
 def test_missing_command_suggests_installation(words: list[str], tmp_path: Path) -> None:
     """As where only the core is: no installed package offers any command."""
     without = (
@@ -431,5 +433,5 @@ def test_missing_command_suggests_installation(words: list[str], tmp_path: Path)
         [sys.executable, tmp_path / "without.py", *words], capture_output=True, text=True, check=False
     )
     assert done.returncode == 2 and done.stdout == ""
-    assert done.stderr.startswith("fullpipe: the command study is not installed; install the package")
+    assert done.stderr.startswith(f"fullpipe: the command {words[0]} is not installed; install the package")
     assert len(done.stderr.splitlines()) == 1

@@ -17,7 +17,7 @@ from fullpipe.runs.engines.local import Local
 from fullpipe.runs.store import Store
 from fullpipe_studies import run as running
 from fullpipe_studies.evaluate import criteria, measures, report, scenes
-from fullpipe_studies.evaluate.run import Plan, Result, Row, examine
+from fullpipe_studies.evaluate.run import Plan, Result, Row, examine, row_of
 from fullpipe_studies.evaluate.scene import START_JITTER, Made, Scene, Seen, Vary, made
 from fullpipe_studies.evaluate.verdicts import Cell, Measure, Verdict, above, above_or_times, below, judge
 from fullpipe_studies.evaluate.verdicts import overall as overall_of
@@ -118,6 +118,16 @@ def test_flags(flag: object, ours: float, flagged: bool) -> None:
     assert callable(flag)
     cubic = 200 if flag is criteria.STANDING.flag else 0.5
     assert bool(flag(ours, {"cubic": cubic, "reno": 0.1})) is flagged
+
+
+def test_bbr1_is_shown_and_decides_nothing() -> None:
+    ours = {"mine": by_seed(CUBIC), "cubic": by_seed(CUBIC), "reno": by_seed(RENO)}
+    for bbr1, outdone in (([90.0] * 5, True), ([51.0] * 5, False), ([20.0] * 5, False)):
+        cell = judge("scene", GOODPUT, "mine", {**ours, "bbr1": by_seed(bbr1)})
+        assert (cell.verdict, cell.outdone) == (Verdict.AS, outdone)
+        result = Result(Plan("mine", "sim", 5), [row("5.1.2", [cell])], [])
+        text = report.markdown(report.blocks(result, [], []))
+        assert ("## Where only bbr1 is better" in text) is outdone
 
 
 def test_flag_precedes_better() -> None:
@@ -304,6 +314,17 @@ def test_runs_that_fail_are_reported(in_empty_folder: Path) -> None:
     (note,) = result.notes
     assert note.startswith("bad.py:Deaf: ") and "no idea" in note and note.endswith("(1 run)")
     assert f"Runs without a result: {note}" in report.markdown(report.blocks(result, [], []))
+
+
+def test_candidate_is_first_also_if_its_first_run_failed() -> None:
+    """Seed 1 has no run of the candidate."""
+    plan = Plan("bbr3", "sim", 3, quick=True, criteria=FEW[1:2])
+    found = {name: by_seed([1.0] * 3) for name in ("cubic", "reno", "bbr1")} | {"bbr3": {2: 3.0, 3: 3.1}}
+    (cell,) = row_of(plan, FEW[1], {(SMALL.name, "drops"): found}).cells
+    assert list(cell.values) == ["bbr3", "cubic", "reno", "bbr1"]
+    assert report.because(Row(FEW[1], [replace(cell, verdict=Verdict.WORSE)], {})).startswith(
+        "10 flows, 0.1 BDP: drops 3.05 % (cubic 1, reno 1, bbr1 1)"
+    )
 
 
 # The report.

@@ -535,6 +535,16 @@ def test_unusable_package_command_explains_why(
     assert outside(installed, "controllers").returncode == 0
 
 
+def test_function_of_package_is_a_command(installed: dict[str, str], tmp_path: Path) -> None:
+    greets = "def greet(whom: str, loud: bool = False) -> None:\n    print(whom.upper() if loud else whom)\n"
+    (tmp_path / "outsider.py").write_text(greets, encoding="utf-8")
+    points = "[fullpipe.commands]\ngreet = outsider:greet\n"
+    (tmp_path / "outsider-1.0.dist-info" / "entry_points.txt").write_text(points, encoding="utf-8")
+    done = outside(installed, "greet", "you", "--loud")
+    assert (done.returncode, done.stdout) == (0, "YOU\n"), done.stderr
+    assert outside(installed, "greet", "--nix").stderr.startswith("fullpipe: ")
+
+
 def test_duplicate_name_needs_same_class() -> None:
     register(Named("x"))
     again = Named("x")

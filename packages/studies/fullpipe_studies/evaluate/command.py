@@ -7,7 +7,6 @@ import typer
 
 from fullpipe.cli.options import (
     SEEDS_HELP,
-    WORLDS,
     Stacks,
     check_folder,
     complete_controllers,
@@ -39,13 +38,15 @@ def evaluate(
     quick: Annotated[
         bool, typer.Option("--quick", help="Run fewer scenes and seeds: a minute or two.")
     ] = False,
-    seeds: Annotated[int | None, typer.Option(help=SEEDS_HELP, show_default="12; 8 with --quick")] = None,
+    seeds: Annotated[
+        int | None, typer.Option(help=SEEDS_HELP, show_default="12, or 8 with --quick; 5 or 4 in QUIC stacks")
+    ] = None,
     world: Annotated[
         str | None,
         typer.Option(
-            help=f"{WORLDS}; one in virtual time.",
+            help="sim, or quic: over real QUIC endpoints.",
             show_default="sim; quic for a controller inside a QUIC stack",
-            autocompletion=registry.names,
+            autocompletion=lambda: ["sim", "quic"],
         ),
     ] = None,
     stack: Stacks = None,
@@ -71,16 +72,15 @@ def evaluate(
     from fullpipe.runs.store import Store
     from fullpipe_studies.command import carry_out
     from fullpipe_studies.evaluate import run
-    from fullpipe_studies.evaluate.criteria import every
     from fullpipe_studies.evaluate.write import write
 
     if seeds is not None and seeds < 1:
         raise mistake("seeds", seeds, "a whole number from 1", "e.g. 8")
-    check_runs("seeds", seeds or 1, len(every()) * 10, MOST_STORED_RUNS, "scenarios")
     controller, world = controller.strip(), world or world_of(controller)
-    chosen = seeds or (run.QUICK_SEEDS if quick else run.FULL_SEEDS)
-    plan = run.Plan(controller, world, chosen, quick)
+    plan = run.Plan(controller, world, seeds or run.seeds_of(world, quick), quick)
     plan.check()
+    cells = len({one.name for row in plan.criteria for one in row.scenes}) * len(plan.controllers)
+    check_runs("seeds", plan.seeds, cells, MOST_STORED_RUNS, "scenarios")
     parts = ("evaluate", controller, world if world != registry.DEFAULT else "", "quick" if quick else "")
     folder = out or Path("out") / plain("-".join(filter(None, parts)))
     check_folder(folder)

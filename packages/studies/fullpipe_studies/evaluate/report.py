@@ -100,6 +100,7 @@ def blocks(result: Result, head: Sequence[tuple[str, str]], figures: Sequence[Fi
         Title("Where it is worse"),
         "A draft for the abstract that section 3.2 asks for, made from the cells that are worse or flagged.",
         *_worse(ran),
+        *_outdone(ran),
         Title("Details"),
     ]
     shown: dict[str, str] = {}
@@ -186,6 +187,20 @@ def _worse(rows: Sequence[Row]) -> list[Block]:
     return [*nowhere, *(block for text, lines in parts if lines for block in (text, tuple(lines)))]
 
 
+def _outdone(rows: Sequence[Row]) -> list[Block]:
+    """The cells where only the widely deployed controller is better."""
+    found = {
+        (one.scene, one.measure.name): f"{_sentence(one)} ({row.criterion.section})"
+        for row in reversed(rows)
+        for one in row.cells
+        if one.outdone and one.verdict not in _QUOTED
+    }
+    if not found:
+        return []
+    about = f"No verdict follows, because {BESIDE} is no standard."
+    return [Title(f"Where only {BESIDE} is better"), about, tuple(reversed(found.values()))]
+
+
 def _details(result: Result, row: Row, shown: dict[str, str], drawn: dict[str, Figure]) -> list[Block]:
     one, controllers = row.criterion, result.plan.controllers
     names = f"{[scene.name for scene in one.scenes]} {[measure.name for measure in one.measures]}"
@@ -238,6 +253,7 @@ def _form(result: Result, row: Row) -> str:
         "3.1": f"it ran in the {registry.named(plan.world).place} of Fullpipe, and in no network",
         "3.2": "“Where it is worse” is a draft of the environments in which it is not recommended",
         "4": "7.1 shows what it does in queues with and without ECN",
+        "5.3.1": "all packets have 1500 bytes, but for 7.4",
         "5.3.2": "6.4, 7.1 and 7.6 have aggregated ACKs, ECN, policers and duplicates; no proxy splits",
         "8": "7.6 has rows as evidence",
     }.get(one.section, "")

@@ -21,8 +21,15 @@ from fullpipe_studies.evaluate.criteria import Criterion, every
 from fullpipe_studies.evaluate.scene import Made, Scene, Seen
 from fullpipe_studies.evaluate.verdicts import BESIDE, STANDARDS, Cell, Verdict, judge, overall
 
-FULL_SEEDS, QUICK_SEEDS = 12, 8
-_ONLY_FULL = "only the full form runs it; leave out --quick"
+# In full and in short; a run in a stack takes twenty times as long.
+_SEEDS, _SEEDS_OF_STACKS = (12, 8), (5, 4)
+_ONLY_FULL = "only in the full form, without --quick"
+
+
+def seeds_of(world: str, quick: bool) -> int:
+    """How many seeds there are, unless somebody says it."""
+    full, short = _SEEDS if world == registry.DEFAULT else _SEEDS_OF_STACKS
+    return short if quick else full
 
 
 @dataclass(frozen=True)
@@ -159,15 +166,16 @@ def examine(plan: Plan, store: Store, outcome: sweep.Outcome, watch: Callable[[i
             ours = by_name.setdefault(one.controller, {})
             if (value := measure.take(seen)) is not None:
                 ours[one.seed] = value
-    rows = [_row(plan, criterion, values) for criterion in plan.criteria]
+    rows = [row_of(plan, criterion, values) for criterion in plan.criteria]
     return Result(plan, rows, [f"{reason} ({counted(count, 'run')})" for reason, count in notes.items()])
 
 
-def _row(
+def row_of(
     plan: Plan,
     criterion: Criterion,
     values: Mapping[tuple[str, str], Mapping[str, Mapping[int, float]]],
 ) -> Row:
+    """A criterion with its cells; `values` are by scene and measure, then by controller and seed."""
     left_out: dict[str, list[str]] = {}
     cells = []
     for scene in criterion.scenes:
@@ -177,7 +185,9 @@ def _row(
         for measure in criterion.measures:
             found = values.get((scene.name, measure.name))
             if found is not None:
-                cells.append(judge(scene.name, measure, plan.candidate, found))
+                # The candidate is the first, also if its first run failed.
+                ordered = {name: found[name] for name in plan.controllers if name in found}
+                cells.append(judge(scene.name, measure, plan.candidate, ordered))
     return Row(criterion, cells, left_out)
 
 

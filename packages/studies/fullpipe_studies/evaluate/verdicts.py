@@ -66,6 +66,7 @@ class Cell:
     differences: Mapping[str, Estimate] = field(default_factory=dict)  # Candidate minus standard.
     modes: Modes | None = None  # Of the candidate.
     reason: str = ""  # Of a flag, or of what was not run.
+    outdone: bool = False  # Whether it is worse than `BESIDE`, which is no verdict.
 
     def estimate(self, controller: str) -> Estimate | None:
         """A controller's mean and interval over its seeds."""
@@ -92,7 +93,9 @@ def judge(scene: str, measure: Measure, candidate: str, values: Mapping[str, Val
     reason = measure.flag(_mean(ours.values()), means) if measure.flag is not None else ""
     if reason:
         verdict = Verdict.FLAG
-    return Cell(scene, measure, verdict, values, differences, modes, reason)
+    beside = _differences(values[candidate], {BESIDE: values.get(BESIDE, {})})
+    outdone = any(_one_direction(one, _mean(values[BESIDE].values()), measure) < 0 for one in beside.values())
+    return Cell(scene, measure, verdict, values, differences, modes, reason, outdone)
 
 
 def _differences(ours: Values, standards: Mapping[str, Values]) -> dict[str, Estimate]:
