@@ -7,7 +7,6 @@ import typer
 
 from fullpipe.cli.options import (
     SEEDS_HELP,
-    WORLDS,
     Stacks,
     check_folder,
     complete_controllers,
@@ -43,7 +42,7 @@ def evaluate(
     world: Annotated[
         str | None,
         typer.Option(
-            help=f"{WORLDS}; one in virtual time.",
+            help="sim or quic: a world in virtual time.",
             show_default="sim; quic for a controller inside a QUIC stack",
             autocompletion=registry.names,
         ),
@@ -60,8 +59,8 @@ def evaluate(
 ) -> None:
     """Report on a controller by the criteria of RFC 9743 (BCP 133), compared with CUBIC, Reno and BBRv1.
 
-    Each criterion is better than, as, or worse than the standards, has a flag, or was not run, with the
-    reason; none passes, because the RFC has no thresholds. An interrupted command resumes. Exit code 1: some
+    Verdicts, with reasons: better, as the standards, worse, flag, not run, not applicable, for the author;
+    never pass, as the RFC has no thresholds. An interrupted command resumes. Exit code 1: some
     run failed.
     """
     use_stacks(stack)
