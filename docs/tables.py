@@ -174,7 +174,7 @@ def verdicts(results: Path) -> str:
     return (
         f"Of {len(rows)} rows (a claim in a world): {document.counts(rows)}. *In shape*: direction, ordering "
         "or crossover holds, a number is missed or undecided. *Own expectation*: the paper gives no result. "
-        f"{imported} rows are imported: measured before results were recorded, with the verdict given then.\n"
+        f"{imported} rows are imported from earlier tables: the verdict of that time, without values.\n"
     )
 
 

@@ -104,9 +104,9 @@ def test_readme_counts_match_evidence(tables: ModuleType) -> None:
     quic = evidence.read(RESULTS / "conformance.jsonl")
     found = {one.controller: one for one in tables.quic_conform.conformities(quic)}
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    message = re.search(r"noq's BBRv3 passes (.+?) cases that .+?, Quinn's BBR (.+?), ours (.+?)\.", text)
+    message = re.search(r"our BBRv3 passes (.+?) cases that .+?, noq's (.+?), Quinn's BBR (.+?)\.", text)
     assert message is not None
-    names = ("noq:bbr3", "quinn:bbr", "bbr3")
+    names = ("bbr3", "noq:bbr3", "quinn:bbr")
     assert [one.replace("the ", "") for one in message.groups()] == [
         tables.quic_conform.passed(found[name]) for name in names
     ]

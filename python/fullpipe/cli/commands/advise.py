@@ -85,7 +85,7 @@ def advise(
     seeds: Annotated[
         int | None,
         typer.Option(
-            help="Most seeds of a path. Without --budget, the answer is then the same on any machine.",
+            help="Seed limit of a path. Without --budget, the answer is then the same on any machine.",
             show_default="what the budget allows",
         ),
     ] = None,

@@ -85,8 +85,8 @@ def conform(
         str | None,
         typer.Option(
             metavar="KIND",
-            help="Its kind of congestion control: bbr3, cubic, reno or any; with --suite loss, of a "
-            "controller of your own: cubic, reno or cubic,hystartpp.",
+            help="The program's congestion control: bbr3, cubic, reno or any; with --suite loss, your own "
+            "controller's: cubic, reno or cubic,hystartpp.",
             show_default="any",
             rich_help_panel=PROGRAMS,
         ),

@@ -36,8 +36,7 @@ def merge(
 ) -> None:
     """Merge what a command ran with --shard 1/N to N/N; the same command without --shard then reports.
 
-    Checks that no shard and no run is missing, that all are of one sweep, and that what two shards have is
-    equal.
+    Refuses missing shards or runs, other sweeps, and, in virtual time, different results of one run.
     """
     from fullpipe import files
     from fullpipe.runs import shards as parts

@@ -50,9 +50,9 @@ def check(
 ) -> None:
     """Check whether an adapter gives equal packets for equal seeds, however it is asked.
 
-    Each controller runs five times over one path. Twice, the adapter is asked for one window of time after
-    another, in which no packet can arrive that was sent in it; once for one instant after another; once on
-    one core that other processes use. These four must give equal packets; the fifth run has another seed.
+    Each controller runs five times over one path. Twice in windows of time, each too short for a packet
+    sent in it to arrive; once an instant at a time; once on one core that other processes use. These four
+    must give equal packets; the fifth run has another seed.
     The first packet that differs is named. Exit code 1: packets differ.
     """
     from fullpipe.report import tables
