@@ -145,6 +145,22 @@ def test_range_is_answered_throughout() -> None:
     assert found.answer.startswith("No clear winner over the range. Clearly best: of 48 paths in it, ")
 
 
+def test_range_without_winner_names_who_is_never_worse() -> None:
+    question = Question(
+        rate="50mbit", rtt="40ms", buffer=parsed("buffer", "20..60 KB"), candidates=("bbr1", "cubic")
+    )
+    found = advise(question, goal="throughput", seeds=2)
+    assert found.winner is None
+    assert found.parts[0].leads == 1 > found.parts[0].wins
+    assert found.answer.endswith(". Best or as good on all of them: bbr1 (Linux's bbr).")
+    assert found.lines == tuple(recipes.of("bbr1", answers.hosts_of(question)))
+
+
+def test_unknown_name_is_reported_before_their_number() -> None:
+    with pytest.raises(ScenarioError, match='"bbr2" is not available; expected one of reno, cubic, '):
+        advise(Question(rate="50mbit", rtt="40ms", candidates=("bbr2",)), goal="throughput")
+
+
 def test_buffer_in_bdp_follows_each_point() -> None:
     question = Question(rate=parsed("rate", "10..40 mbit"), rtt="40 ms", buffer=parsed("buffer", "1..4 bdp"))
     for place in (0.0, 1.0):

@@ -410,6 +410,8 @@ def with_candidates(question: Question) -> Question:
     """The question with candidates: those that it names, else those of this machine's kernel."""
     chosen = question.candidates or candidates.names()
     if len(set(chosen)) < 2:
+        # A name that does not exist is the mistake, not how many there are.
+        Question(rate="1 Mbit/s", rtt="10 ms", candidates=chosen).alone()
         raise mistake(
             "candidates", joined(list(chosen)), "two or more different controllers", "name another one"
         )
@@ -478,7 +480,10 @@ def _answer_range(
         trust=nearest_cells.sentence(
             question.at([0.5] * len(question.ranges)).numbers(), question.candidates, _beyond(question)
         ),
-        lines=tuple(recipes.of(best, hosts_of(question))) if parts[0].wins >= MOSTLY else (),
+        # Where somebody is a leader on all paths, nobody else is clearly best on one: the first part leads.
+        lines=tuple(recipes.of(best, hosts_of(question)))
+        if parts[0].wins >= MOSTLY or parts[0].leads == 1
+        else (),
     )
 
 

@@ -311,11 +311,13 @@ def _over_a_range(advice: Answer) -> str:
     if advice.winner is not None:
         won = f"it is the clear winner on {best.wins * paths:.0f} of {paths} paths in the range"
         return f"Run {called(best.candidate)}: {won}{f'; {none}' if unclear else ''}."
+    safe = [called(one.candidate) for one in advice.parts if one.leads == 1]
+    rest = f". Best or as good on all of them: {joined(safe)}" if safe else ""
     message = [f"{one.candidate} on {one.wins * paths:.0f}" for one in advice.parts if one.wins > 0]
     if not message:
-        return f"No clear winner over the range, nor on any of {paths} paths in it."
+        return f"No clear winner over the range, nor on any of {paths} paths in it{rest}."
     won = f"of {paths} paths in it, {joined(message)}"
-    return f"No clear winner over the range. Clearly best: {won}{f'; {none}' if unclear else ''}."
+    return f"No clear winner over the range. Clearly best: {won}{f'; {none}' if unclear else ''}{rest}."
 
 
 def path_of(question: Question) -> dict[str, Any]:
