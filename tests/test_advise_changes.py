@@ -152,6 +152,17 @@ def test_lost_lead_is_a_change() -> None:
     assert "of buffer, no clear winner: a and b lead at" in str(one)
 
 
+def test_nearest_changes_of_each_quantity_are_printed() -> None:
+    """Many changes of the buffer do not hide the one of the loss."""
+    found = _answer(
+        lambda path: "b" if path.loss > 1e-3 or math.floor(4 * math.log10(path.buffer_bytes)) % 2 else "a"
+    )
+    printed = terminal.crossings(found)
+    assert len(found.crossings) > len(printed) - 3
+    assert any("of random loss" in line for line in printed[1:-2])
+    assert printed[-2].startswith("and ") and printed[-2].endswith("farther away (--json)")
+
+
 def test_short_time_looks_at_every_quantity(monkeypatch: pytest.MonkeyPatch) -> None:
     """The nearest values come first, and what was not looked at is named."""
     clock = SimpleNamespace(now_s=0.0)

@@ -53,6 +53,7 @@ def test_the_most_seeds_are_kept() -> None:
     found = fp.advise(
         rate="20mbit",
         rtt="40ms",
+        buffer="1 bdp",
         competitors="cubic:3",
         goal="delay",
         candidates=OURS,
@@ -93,7 +94,9 @@ def test_untrusted_runs_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_ranges_are_texts_or_two_ends() -> None:
     found = [
-        fp.advise(rate="20mbit", rtt=rtt, goal="throughput", candidates=["cubic", "reno"], seeds=2)
+        fp.advise(
+            rate="20mbit", rtt=rtt, buffer="1 bdp", goal="throughput", candidates=["cubic", "reno"], seeds=2
+        )
         for rtt in ("10..20 ms", ("10 ms", "20 ms"))
     ]
     first, second = ({**one.to_dict(), "seconds": 0} for one in found)

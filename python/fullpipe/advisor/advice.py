@@ -233,6 +233,7 @@ def _answer(asking: _Asking, question: Question, meter: "_Meter") -> Advice:
             "ranking", for_ranking * done / most, for_ranking * (wanted - done) / most
         ),
     )
+    meter.at("this machine as it is", for_ranking)
     now, qdisc = _as_it_is(bench, question, chosen, found, until_s=began_s + _AS_IT_IS * budget_s)
     crossed: list[Crossing] = []
     looked: list[Looked] = []
@@ -444,17 +445,21 @@ def _answer_range(
             if fit < 1:
                 break
             some = some[:fit]
-        meter.at("paths of the range", len(paths) / len(places), len(some) / len(places))
+        span = len(some) / len(places) / (1 if other is None else 2)
+        begun = len(paths) / len(places)
+        meter.at("paths of the range", begun, span)
         asked = [question.at(place) for place in some]
         for path, trials in zip(asked, bench.run(asked, range(1, seeds + 1), goal.needs), strict=True):
             paths.append(path)
             rankings.append(ranking.ranked(goal, trials))
         if other is not None:
+            meter.at("paths of the range, this machine as it is", begun + span, span)
             there = bench.run([other.at(place) for place in some], range(1, seeds + 1), goal.needs)
             now += [ranking.ranked(goal, trials) for trials in there]
     parts = _parts(question, rankings)
     best = parts[0].candidate
     harm = None
+    meter.at("harm of the winner", 1.0)
     if parts[0].wins >= MOSTLY and not meter.over():
         first = paths[:_HARM_PATHS]
         if not (meter.kept and bench.takes_s(paths[0], [1], _DUEL) * len(first) > meter.left_s):

@@ -201,7 +201,10 @@ class Answer:
             ],
         }
         if self.buffers:
-            return reported | {"buffers": [one.to_dict() for one in self.buffers]}
+            each = [one.to_dict() for one in self.buffers]
+            for one in each:
+                del one["seconds"]
+            return reported | {"buffers": each}
         if self.parts:
             reported["paths"] = len(self.paths)
             reported["seeds"] = self.ranking.seeds

@@ -1,6 +1,7 @@
 """An answer for a terminal: what `fullpipe advise` prints, and `print` in Python."""
 
 import io
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
@@ -16,8 +17,10 @@ from fullpipe.report.fitting import Fitting
 from fullpipe.report.screen import Screen
 from fullpipe.text import counted, joined
 
-# Of more changes, only the first ones are printed; `to_dict` has all.
+# Of more changes over a range, only the first ones are printed; `to_dict` has all.
 _BOUNDARIES = 8
+# So are the nearest ones of a quantity, in each direction.
+_CHANGES = 2
 # Wide enough for the table, where no terminal limits it.
 _WIDTH = 120
 _Part: TypeAlias = Text | Fitting
@@ -182,9 +185,11 @@ def crossings(advice: Answer) -> list[str]:
     buffer = f"{asked.assumed_bdps or 1:g} bdp" if asked.buffer is None else str(asked.buffer)
     fixed = f"; the buffer stays {buffer}" if "bdp" in buffer.lower() else ""
     title = "What would change the answer" if advice.crossings else "No change of the answer was seen"
-    found = [str(one) for one in advice.crossings]
-    more = [f"and {len(found) - _BOUNDARIES} more changes"] if len(found) > _BOUNDARIES else []
-    return [f"{title}, all else as it is{fixed}:", *found[:_BOUNDARIES], *more, _looked(advice.looked)]
+    ways = itertools.groupby(advice.crossings, key=lambda one: (one.quantity, one.below))
+    near = [str(one) for _, way in ways for one in itertools.islice(way, _CHANGES)]
+    rest = len(advice.crossings) - len(near)
+    more = [f"and {counted(rest, 'change')} farther away (--json)"] if rest else []
+    return [f"{title}, all else as it is{fixed}:", *near, *more, _looked(advice.looked)]
 
 
 def _looked(looked: Sequence[Looked]) -> str:
