@@ -271,7 +271,8 @@ def _not_run(result: Result) -> list[str]:
         for reason, scenes in row.left_out.items():
             left.setdefault(reason, {}).update(dict.fromkeys(scenes))
     found += [f"{counted(len(scenes), 'scene')}: {reason}." for reason, scenes in left.items()]
-    return found + [f"Runs without a result: {note}." for note in result.notes]
+    found += [f"Runs without a result: {note}." for note in result.notes]
+    return [*found, *result.caveats]
 
 
 # Figures.
