@@ -343,7 +343,9 @@ def test_markdown_names_verdicts_and_limits() -> None:
         row("6.2", []),
         row("7.10", []),
     ]
-    text = report.markdown(report.blocks(Result(Plan("mine", "sim", 5, quick=True), rows, []), [], []))
+    text = report.markdown(
+        report.blocks(Result(Plan("mine", "sim", 5, quick=True), rows, [], ["noq hides x."]), [], [])
+    )
     lines = text.splitlines()
     assert lines[0] == "# mine by the criteria of RFC 9743"
     assert "The quick form has fewer scenes and seeds; its verdicts are about these only." in lines
@@ -360,7 +362,7 @@ def test_markdown_names_verdicts_and_limits() -> None:
         one.startswith("- 3.1 Experience (SHOULD): Which experience") and one.endswith("Answer: …")
         for one in lines
     )
-    assert "- 2 scenes: only full." in lines
+    assert "- 2 scenes: only full." in lines and "- noq hides x." in lines
     assert any("not compared with its text" in one for one in lines)
     assert not re.search(r"\b(pass|passed|fail|failed)\b", text.replace("nothing here passes or fails", ""))
 

@@ -189,16 +189,15 @@ def _worse(rows: Sequence[Row]) -> list[Block]:
 
 def _outdone(rows: Sequence[Row]) -> list[Block]:
     """The cells where only the widely deployed controller is better."""
-    found = {
-        (one.scene, one.measure.name): f"{_sentence(one)} ({row.criterion.section})"
-        for row in reversed(rows)
-        for one in row.cells
-        if one.outdone and one.verdict not in _QUOTED
-    }
+    found: dict[tuple[str, str], str] = {}
+    for row in rows:
+        for one in row.cells:
+            if one.outdone and one.verdict not in _QUOTED:
+                found.setdefault((one.scene, one.measure.name), f"{_sentence(one)} ({row.criterion.section})")
     if not found:
         return []
     about = f"No verdict follows, because {BESIDE} is no standard."
-    return [Title(f"Where only {BESIDE} is better"), about, tuple(reversed(found.values()))]
+    return [Title(f"Where only {BESIDE} is better"), about, tuple(found.values())]
 
 
 def _details(result: Result, row: Row, shown: dict[str, str], drawn: dict[str, Figure]) -> list[Block]:
@@ -272,7 +271,8 @@ def _not_run(result: Result) -> list[str]:
         for reason, scenes in row.left_out.items():
             left.setdefault(reason, {}).update(dict.fromkeys(scenes))
     found += [f"{counted(len(scenes), 'scene')}: {reason}." for reason, scenes in left.items()]
-    return found + [f"Runs without a result: {note}." for note in result.notes]
+    found += [f"Runs without a result: {note}." for note in result.notes]
+    return [*found, *result.caveats]
 
 
 # Figures.

@@ -127,6 +127,7 @@ class Result:
     plan: Plan
     rows: Sequence[Row]
     notes: Sequence[str]
+    caveats: Sequence[str] = ()  # What the world did not do as asked, e.g. what a stack does not tell.
 
     def data(self) -> pl.DataFrame:
         """Every value: section, scene, measure, unit, controller, seed, value."""
@@ -151,6 +152,7 @@ def examine(plan: Plan, store: Store, outcome: sweep.Outcome, watch: Callable[[i
             )
     values: dict[tuple[str, str], dict[str, dict[int, float]]] = {}
     notes: dict[str, int] = {}
+    caveats: dict[str, None] = {}
     for number, one in enumerate(plan.planned):
         watch(number, len(plan.planned))
         stored = outcome.stored.get(one.task.key) or store.find(one.task)
@@ -159,6 +161,7 @@ def examine(plan: Plan, store: Store, outcome: sweep.Outcome, watch: Callable[[i
             notes[f"{one.controller}: {reason}"] = notes.get(f"{one.controller}: {reason}", 0) + 1
             continue
         seen = Seen(stored.run(), one.made.facts)
+        caveats |= dict.fromkeys(seen.run.unsupported)
         for measure in wanted[one.scene]:
             if measure.needs and measure.needs not in one.made.facts:
                 continue
@@ -167,7 +170,8 @@ def examine(plan: Plan, store: Store, outcome: sweep.Outcome, watch: Callable[[i
             if (value := measure.take(seen)) is not None:
                 ours[one.seed] = value
     rows = [row_of(plan, criterion, values) for criterion in plan.criteria]
-    return Result(plan, rows, [f"{reason} ({counted(count, 'run')})" for reason, count in notes.items()])
+    told = [f"{reason} ({counted(count, 'run')})" for reason, count in notes.items()]
+    return Result(plan, rows, told, list(caveats))
 
 
 def row_of(
