@@ -191,7 +191,9 @@ def test_recording_grid_replaces_its_lines(tiny: Path, capsys: pytest.CaptureFix
     assert write.markdown(whole) == Path("here/table.md").read_text(encoding="utf-8")
     builds = {world: {registry.named(world).build()} for world in ("sim", "kernel")}
     assert evidence.ages_sentence(whole.cells, "cell", builds) == ""
-    assert evidence.ages_sentence(whole.cells, "cell", {}) == "Older than the code of today: the whole table."
+    assert evidence.ages_sentence(whole.cells, "cell", {}) == (
+        "Measured with older code than today's: the whole table."
+    )
 
 
 def test_a_missed_target_ends_with_1(

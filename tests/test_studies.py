@@ -136,7 +136,7 @@ def test_untrusted_kernel_run_retries_then_excluded(tmp_path: Path, monkeypatch:
     built = catalogue.built("queue16.fig4")
     assert built is not None
     plan, store, engine = run.Plan(built, Size.TINY, ("kernel",), 1, 1), Store(tmp_path), Late()
-    outcome = run.carry_out([plan], store, engine=engine, attempts=2)
+    outcome = run.carry_out(plan.tasks, store, engine=engine, attempts=2)
     assert len(engine.given) == 2 * len(plan.tasks)
     result = run.examine(plan, store, outcome)
     assert result.data.runs.height == 0
@@ -293,10 +293,11 @@ def test_second_run_reuses_stored_runs(tmp_path: Path) -> None:
     built = catalogue.built("queue16.fig8")
     assert built is not None
     store = Store(tmp_path)
-    first = run.carry_out([run.Plan(built, Size.TINY, ("sim",), 1, 1)], store)
+    tasks = run.Plan(built, Size.TINY, ("sim",), 1, 1).tasks
+    first = run.carry_out(tasks, store)
     message: list[str] = []
     again = run.Plan(built, Size.TINY, ("kernel",), 1, 1)
-    outcome = run.carry_out([run.Plan(built, Size.TINY, ("sim",), 1, 1)], store, say=message.append)
+    outcome = run.carry_out(tasks, store, say=message.append)
     assert first.found == 0 and outcome.found == 4 and message[0].startswith("0 runs to do")
     # Asked for the kernel only, the simulator's runs are there still.
     result = run.examine(again, store, run.sweep.Outcome({}, 0))
