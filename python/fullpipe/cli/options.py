@@ -69,7 +69,7 @@ Stacks = Annotated[
     typer.Option(
         "--stack",
         metavar="NAME=COMMAND",
-        help="A stack behind an adapter, with NAME:CONTROLLER for --world quic; may be repeated.",
+        help="Stack behind an adapter; NAME:CONTROLLER then runs in the world quic. May be repeated.",
         show_default=False,
     ),
 ]

@@ -129,16 +129,16 @@ def conform(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Hold a controller against the cases of BBRv3: the draft's examples, and known bugs of implementations.
+    """Check a controller against the cases of BBRv3: the draft's examples, and known bugs of implementations.
 
     Cases that look only at what a flow sends apply to every controller.
     --suite loss has the cases of loss-based controllers by the RFCs instead.
     Each case passes, fails, or is not applicable, with the measured value and the criterion. Exit code 1:
     an applicable case fails.
 
-    With --program and --server, anybody's sender is held against the cases that can be judged from outside,
-    over real packets in the kernel world: what is delivered, lost and queued. {server} in the commands is the
-    server's address, {port} a port of the run's own. The sender has to send for at least 30 seconds.
+    With --program and --server, any program is checked against the cases that its packets can decide: what
+    is delivered, lost and queued, in the kernel world. {server} in the commands is the server's address,
+    {port} a port of the run's own. The program has to send for at least 30 seconds.
     """
     use_stacks(stack)
     from fullpipe.conformance.programs.case import name_of

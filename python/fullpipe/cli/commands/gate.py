@@ -190,7 +190,7 @@ def check(
         typer.Option("--allow-better", help="Accept improvements in cases with `within`."),
     ] = False,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Fail cases that stay undecided, as in worlds of wall time.")
+        bool, typer.Option("--strict", help="Fail cases that stay undecided, as can happen in real time.")
     ] = False,
     form: Format = "text",
     out: Out = None,

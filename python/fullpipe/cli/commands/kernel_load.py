@@ -97,7 +97,7 @@ def status(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """What is loaded: connections with their models, and how many fell back to the kernel's Reno."""
+    """List what is loaded, with its connections and their models, and how many fell back to Reno."""
     found = json.loads(_native.kernel_status(name))
     if as_json:
         print(json.dumps(found))
@@ -139,7 +139,7 @@ def prove(
     seed: Annotated[int, typer.Option(help="Seed of the path's random elements.")] = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Does the program in the kernel decide as the controller here does? Runs flows, and repeats each call.
+    """Check that a controller in the kernel decides as the one here: run flows, and repeat each call here.
 
     Exit code 1: some call differs, or was not recorded.
     """
