@@ -185,6 +185,14 @@ def test_looks_end_at_a_phase() -> None:
     looks, goes_on = simulation.looks(0.01, 500, "drain")
     assert (looks[-1][2], {look[2] for look in looks[:-1]}, goes_on) == ("drain", {None, "startup"}, True)
     assert simulation.looks(0.01, 0) == ([], True)
+    for step_s, most, name in (
+        (0.0, 1, "step_s"),
+        (float("nan"), 1, "step_s"),
+        (1e12, 1, "step_s"),
+        (1, -1, "most"),
+    ):
+        with pytest.raises(fp.ScenarioError, match=name):
+            simulation.looks(step_s, most)
 
 
 # Simulates hours, prints when it begins, and resumes after Ctrl-C.

@@ -25,6 +25,8 @@ from fullpipe.scenario.path_fields import Amount
 from fullpipe.scenario.scenario import Alternative
 
 _DEFAULT_DURATION = "20 s"
+# Nanoseconds in 64 bits.
+_LONGEST_STEP_S = 1e10
 
 
 class Simulation:
@@ -73,6 +75,10 @@ class Simulation:
         It ends behind the first step that shows the flow in `phase`, or without `is_in` out of it. A look has
         the fields of `fullpipe.conformance.stage.Seen`.
         """
+        if not 1e-9 <= step_s <= _LONGEST_STEP_S:
+            raise mistake("step_s", step_s, "seconds, at least a nanosecond", "e.g. 0.01")
+        if most < 0:
+            raise mistake("most", most, "a number of steps", "e.g. 100")
         return self._native.looks(round(step_s * 1e9), most, phase, is_in)
 
     @property
