@@ -64,6 +64,16 @@ def use_stacks(given: list[str] | None) -> None:
         stacks.give([stacks.of_text(one) for one in given])
 
 
+# A world in virtual time.
+VirtualWorld = Annotated[
+    str | None,
+    typer.Option(
+        help="sim, or quic: over real QUIC endpoints.",
+        show_default="sim; quic for a controller inside a QUIC stack",
+        autocompletion=lambda: ["sim", "quic"],
+    ),
+]
+
 Stacks = Annotated[
     list[str] | None,
     typer.Option(

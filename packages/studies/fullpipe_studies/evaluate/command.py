@@ -8,6 +8,7 @@ import typer
 from fullpipe.cli.options import (
     SEEDS_HELP,
     Stacks,
+    VirtualWorld,
     check_folder,
     complete_controllers,
     console,
@@ -41,14 +42,7 @@ def evaluate(
     seeds: Annotated[
         int | None, typer.Option(help=SEEDS_HELP, show_default="12, or 8 with --quick; 5 or 4 in QUIC stacks")
     ] = None,
-    world: Annotated[
-        str | None,
-        typer.Option(
-            help="sim, or quic: over real QUIC endpoints.",
-            show_default="sim; quic for a controller inside a QUIC stack",
-            autocompletion=lambda: ["sim", "quic"],
-        ),
-    ] = None,
+    world: VirtualWorld = None,
     stack: Stacks = None,
     out: Annotated[
         Path | None,

@@ -11,6 +11,7 @@ from fullpipe.cli.options import (
     AsJson,
     LogLimit,
     Stacks,
+    VirtualWorld,
     complete_controllers,
     console,
     folder_for,
@@ -103,14 +104,7 @@ def conform(
             rich_help_panel=PROGRAMS,
         ),
     ] = None,
-    world: Annotated[
-        str | None,
-        typer.Option(
-            help="sim, or quic: over real QUIC endpoints.",
-            show_default="sim; quic for a controller inside a QUIC stack",
-            autocompletion=lambda: ["sim", "quic"],
-        ),
-    ] = None,
+    world: VirtualWorld = None,
     stack: Stacks = None,
     out: Annotated[Path | None, results_folder("out/conform-CC-...")] = None,
     qlog: Annotated[
