@@ -55,8 +55,8 @@ def evaluate(
 ) -> None:
     """Report on a controller by the criteria of RFC 9743 (BCP 133), compared with CUBIC, Reno and BBRv1.
 
-    Each criterion is better than, as, or worse than the standards, has a flag, or was not run, with the
-    reason; none passes, because the RFC has no thresholds. An interrupted command resumes. Exit code 1: some
+    Verdicts, with reasons: better, as the standards, worse, flag, not run, not applicable, for the author;
+    never pass, as the RFC has no thresholds. An interrupted command resumes. Exit code 1: some
     run failed.
     """
     use_stacks(stack)
