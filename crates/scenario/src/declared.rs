@@ -462,23 +462,23 @@ type Own = (
 
 const OWN: &[Own] = &[
     ("rate", "rate", "Rate of the bottleneck", "100 Mbit/s", Some("20..100mbit"), "", "both"),
-    ("deliveries", "file", "Mahimahi delivery trace to follow instead of a rate", "", None, "none", "both"),
+    ("deliveries", "file", "When the link can send packets, instead of a rate: a delivery trace in Mahimahi's format", "", None, "none", "both"),
     ("rtt", "duration", "Round-trip time of the empty path", "40 ms", Some("20..80ms"), "", "path"),
     (
         "buffer",
         "size",
-        "What fits into the bottleneck's queue",
+        "Size of the bottleneck's queue",
         "2 bdp",
         Some("0.5..4bdp"),
         "1 bdp, at least 10 packets",
         "both",
     ),
-    ("queue", "queue", "Discipline of that queue; see `fullpipe queues`", "codel", None, "fifo", "both"),
+    ("queue", "queue", "Queue discipline of the bottleneck; see `fullpipe queues`", "codel", None, "fifo", "both"),
     ("loss", "probability", "Random loss", "0.1 %", Some("0.01..1%"), "none", "both"),
     (
         "router",
         "text",
-        "A real Linux router with tc-tbf in place of a link, where packets are real",
+        "Linux's tc-tbf in place of a plain link; the simulator has a model of it",
         "tbf",
         None,
         "none",
@@ -487,7 +487,7 @@ const OWN: &[Own] = &[
     (
         "burst",
         "size",
-        "Depth of the bucket: of the router, or of a token bucket",
+        "Makes the link a token bucket of this size; with a router, the size of its bucket",
         "32 KB",
         None,
         "none",

@@ -307,7 +307,11 @@ fn alternatives(document: &Document) -> Result<Option<Vec<Choice>>, ScenarioErro
         let choice = Choice::read(&field, compared)?;
         if choices.iter().any(|other| other.label == choice.label) {
             let given = if let Compared::Controller(text) = compared { text } else { &choice.label };
-            let error = ScenarioError::new(&field, given, "is listed twice");
+            let twice = match &choice.program {
+                None if *given != choice.label => format!("is {}, which is listed already", choice.label),
+                _ => "is listed twice".to_owned(),
+            };
+            let error = ScenarioError::new(&field, given, &twice);
             return Err(match choice.program {
                 None => error.expected("each controller once").fix("remove one of the two"),
                 Some(_) => error.expected("a name of its own for each").fix("give it a label"),

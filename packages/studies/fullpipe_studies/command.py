@@ -56,14 +56,14 @@ Out = Annotated[
 OutOfRuns = Annotated[
     Path | None,
     typer.Option(
-        help="Folder that `study run` wrote. For several papers: the folder with a subfolder for each.",
+        help="Folder to read: what `study run` wrote, or one with a subfolder for each paper.",
         show_default="out/study-PAPER",
         parser=path,
     ),
 ]
-Quick = Annotated[bool, typer.Option("--quick", help="Run smaller grids and fewer seeds: minutes in all.")]
+Quick = Annotated[bool, typer.Option("--quick", help="With smaller grids and fewer seeds: minutes in all.")]
 Record = Annotated[
-    bool, typer.Option("--record", help="Put the results into results/claims.jsonl of this repository.")
+    bool, typer.Option("--record", help="In a checkout: put the results into results/claims.jsonl.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
 
@@ -72,7 +72,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing els
 def listing(out: OutOfRuns = None, quick: Quick = False, as_json: AsJson = False) -> None:
     """List papers and claims, how long they take here, and their last verdicts.
 
-    A verdict marked "recorded" is not of a run here: it is from results/claims.jsonl of this repository.
+    A verdict marked "recorded" is not of a run here: it comes with Fullpipe (results/claims.jsonl).
     """
     from fullpipe_studies import catalogue, tables
 
@@ -167,7 +167,7 @@ def run(
 
 @app.command()
 def claims(record: Record = False, replace_larger: ReplaceLarger = False, out: OutOfRuns = None) -> None:
-    """Print the verdicts on all claims, in Markdown, from the claims.json of the last runs."""
+    """Print the verdicts of the last runs in Markdown. `study list` also shows claims without one."""
     from fullpipe_studies import catalogue, document
 
     _check_there(out)

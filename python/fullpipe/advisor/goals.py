@@ -55,6 +55,7 @@ class Goal:
     """What a path is for."""
 
     name: str
+    brief: str  # What it is about, in help.
     means: str  # What its score is, for people.
     score: Callable[[Trial], float]
     needs: frozenset[str] = frozenset()  # Which scenarios besides the flow itself: "short", "duel".
@@ -63,11 +64,13 @@ class Goal:
 
 BULK = Goal(
     "throughput",
+    "",
     "goodput over the flow's fair share of what the path can carry",
     lambda trial: trial.used,
 )
 QUICK = Goal(
     "throughput",
+    "",
     "the completion time on an ideal path over the flows' mean completion time",
     lambda trial: trial.quick,
     frozenset({"short"}),
@@ -76,6 +79,7 @@ GOALS: Mapping[str, Goal] = {
     "throughput": BULK,
     "delay": Goal(
         "delay",
+        "a short queue",
         "the empty path's round-trip time over the flow's 95th percentile; in proportion less if the flow "
         "uses below 80 % of its fair share",
         lambda trial: trial.short * trial.enough,
@@ -83,12 +87,14 @@ GOALS: Mapping[str, Goal] = {
     ),
     "balance": Goal(
         "balance",
+        "throughput and delay alike",
         "the used part of the flow's fair share, at most 1, times the empty path's round-trip time over the "
         "flow's 95th percentile",
         lambda trial: min(1.0, trial.used) * trial.short,
     ),
     "neighbours": Goal(
         "neighbours",
+        "what other flows keep",
         "the part of its goodput that a neighbour keeps; in proportion less if the flow, without that "
         "neighbour, uses below 80 % of its fair share",
         lambda trial: (1 - (trial.harm or 0.0)) * trial.enough,
@@ -100,7 +106,7 @@ DEFAULT = "balance"
 # Where the user's flows have a size: how soon they complete.
 DEFAULT_SIZED = "throughput"
 # As the options name them.
-NAMES = joined([*GOALS], "or")
+NAMES = joined([f"{one.name} ({one.brief})" if one.brief else one.name for one in GOALS.values()], "or")
 
 
 def named(name: str | None, *, sized: bool) -> Goal:

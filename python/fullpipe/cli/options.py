@@ -79,7 +79,8 @@ Stacks = Annotated[
     typer.Option(
         "--stack",
         metavar="NAME=COMMAND",
-        help="Stack behind an adapter; NAME:CONTROLLER then runs in the world quic. May be repeated.",
+        help="Add a stack: COMMAND starts its adapter (docs/how-to/stacks.md), and NAME:CONTROLLER is a "
+        "controller in it. May be repeated.",
         show_default=False,
     ),
 ]
@@ -91,17 +92,21 @@ def path_options(
     ranges: bool = False,
     required: Sequence[str] = (),
     defaults: Mapping[str, str] = MappingProxyType({}),
+    more: Mapping[str, str] = MappingProxyType({}),
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Gives a command the options of a path, which it takes as `path`: the values of those that were given.
 
     `ways` are prefixes of options: "" for both ways, "up-" and "down-" for one. With `ranges`, the help says
-    which may be a range. `defaults` are shown, and are up to the command.
+    which may be a range. `defaults` are shown, and are up to the command; "" shows none.
+    `more` are sentences that follow the help of an option.
     """
 
     def decorated(command: Callable[..., None]) -> Callable[..., None]:
         declared = inspect.signature(command).parameters
         options = {
-            f"{way}{one.name}".replace("-", "_"): _path_option(one, way, ways, ranges, defaults)
+            f"{way}{one.name}".replace("-", "_"): _path_option(
+                one, way, ways, ranges, defaults, more.get(one.name, "")
+            )
             for way in ways
             for one in OPTIONS
             if one.ways == "both" or way == ""
@@ -142,13 +147,22 @@ def check_link(path: Mapping[str, Any]) -> None:
 
 _PANELS = {
     "": "Both directions",
-    "up-": "Up: from the command to the outside",
+    "up-": "Up: from the command to the far end",
     "down-": "Down: to the command",
 }
 
 
+def _shown_default(one: Option, way: str, defaults: Mapping[str, str]) -> str | bool:
+    """What the help says of a path's option that is not given; False is nothing."""
+    if one.shape == "flag":
+        return False
+    if way:
+        return f"that of --{one.option}"
+    return defaults.get(one.name, one.default or "none") or False
+
+
 def _path_option(
-    one: Option, way: str, ways: Sequence[str], ranges: bool, defaults: Mapping[str, str]
+    one: Option, way: str, ways: Sequence[str], ranges: bool, defaults: Mapping[str, str], more: str
 ) -> tuple[Any, Any]:
     """The annotation and the default of an option of a path."""
     flag, file = one.shape == "flag", one.shape == "file"
@@ -160,10 +174,10 @@ def _path_option(
     )
     option = typer.Option(
         f"--{way}{one.option}",
-        help=f"{one.summary}{example}.{asked}",
+        help=f"{one.summary}{example}.{more}{asked}",
         metavar="FILE" if file else None,
         parser=path_text if file else None,
-        show_default=False if flag else defaults.get(one.name) or one.default or "none",
+        show_default=_shown_default(one, way, defaults),
         autocompletion=complete_queues if one.shape == "queue" else None,
         rich_help_panel=_PANELS[way] if len(ways) > 1 else None,
     )
@@ -178,7 +192,7 @@ Pacing = Annotated[
     bool,
     typer.Option(
         "--pacing/--no-pacing",
-        help="Whether fq paces all flows, or only controllers such as BBR pace themselves.",
+        help="--pacing: all flows are paced, as under fq. --no-pacing: only flows of BBR and the like.",
     ),
 ]
 # In the help of an option: the names of the worlds, when the help is printed.
@@ -191,9 +205,9 @@ Worlds = Annotated[
     str,
     typer.Option(metavar="OURS,THEIRS", help="The two worlds; the second is the reference."),
 ]
-SEEDS_HELP = "Seeds per case in deterministic worlds, such as sim."
-REPETITIONS_HELP = "Runs per case in worlds that take real time, such as kernel."
-ATTEMPTS_HELP = "Attempts per run until one is trustworthy."
+SEEDS_HELP = "Runs with different seeds in deterministic worlds, such as sim."
+REPETITIONS_HELP = "Repetitions in worlds that take real time, such as kernel."
+ATTEMPTS_HELP = "In real time: attempts at a run in which the emulator could not keep up."
 Seeds = Annotated[int, typer.Option(help=SEEDS_HELP)]
 Repetitions = Annotated[int, typer.Option(help=REPETITIONS_HELP)]
 Attempts = Annotated[int, typer.Option(help=ATTEMPTS_HELP)]
@@ -221,18 +235,23 @@ Png = Annotated[bool, typer.Option("--png", help="Write each figure as PNG, too.
 Snaplen = Annotated[int, typer.Option(metavar="BYTES", help="Bytes of each packet that pcapng keeps.")]
 LogLimit = Annotated[
     str,
-    typer.Option(metavar="SIZE", help="Maximum size of all logs, e.g. '1 GB'; more is refused."),
+    typer.Option(
+        metavar="SIZE",
+        help="Maximum size of all qlog and pcap files, e.g. '1 GB'; if more is estimated, nothing runs.",
+    ),
 ]
 ReplaceLarger = Annotated[
     bool,
-    typer.Option(LARGER, help="With --record: let a smaller run replace a larger one of the same code."),
+    typer.Option(LARGER, help="With --record: overwrite a stored result even if it has more runs."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
 
 
-def results_folder(default: str) -> Any:
-    """The option for the folder of a command's results; `default` is shown for what it is without one."""
-    text = "Folder for report, figures and runs; with --json, files are written only if it is given."
+def results_folder(default: str, *, json: bool = True) -> Any:
+    """The option for a command's results; `default` is shown. `json`: the command has --json, too."""
+    text = "Folder for report, figures and runs." + (
+        " With --json, nothing is written unless it is given." if json else ""
+    )
     return typer.Option(help=text, show_default=default, parser=path)
 
 
@@ -267,7 +286,8 @@ Candidates = Annotated[
         autocompletion=complete_controllers,
     ),
 ]
-GOAL_HELP = f"Goal: {goals.NAMES}."
+FLOW_SIZE_HELP = "Size of the flows, e.g. '1 MB'; they are then judged by their completion time."
+GOAL_HELP = f"What counts: {goals.NAMES}."
 Goal = Annotated[str, typer.Option("--for", help=GOAL_HELP)]
 
 

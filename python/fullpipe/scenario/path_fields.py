@@ -25,15 +25,15 @@ class PathFields(TypedDict, total=False):
     rate: Amount
     # Round-trip time of the empty path, e.g. 40 ms.
     rtt: Amount
-    # What fits into the bottleneck's queue, e.g. 2 bdp.
+    # Size of the bottleneck's queue, e.g. 2 bdp.
     buffer: Amount
     # Random loss, e.g. 0.1 %.
     loss: Amount
     # Random extra delay, from zero to this, e.g. 2 ms.
     jitter: Amount
-    # Mahimahi delivery trace to follow instead of a rate.
+    # When the link can send packets, instead of a rate: a delivery trace in Mahimahi's format.
     deliveries: str | Path
-    # Discipline of that queue; see `fullpipe queues`, e.g. codel.
+    # Queue discipline of the bottleneck; see `fullpipe queues`, e.g. codel.
     queue: str
     # A real Linux router with tc-tbf in place of a link, where packets are real, e.g. tbf.
     router: str

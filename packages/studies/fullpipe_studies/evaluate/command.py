@@ -40,7 +40,7 @@ def evaluate(
         bool, typer.Option("--quick", help="Run fewer scenes and seeds: a minute or two.")
     ] = False,
     seeds: Annotated[
-        int | None, typer.Option(help=SEEDS_HELP, show_default="12, or 8 with --quick; 5 or 4 in QUIC stacks")
+        int | None, typer.Option(help=SEEDS_HELP, show_default="12, with --quick 8; in QUIC stacks 5 and 4")
     ] = None,
     world: VirtualWorld = None,
     stack: Stacks = None,
@@ -55,9 +55,10 @@ def evaluate(
 ) -> None:
     """Report on a controller by the criteria of RFC 9743 (BCP 133), compared with CUBIC, Reno and BBRv1.
 
-    Verdicts, with reasons: better, as the standards, worse, flag, not run, not applicable, for the author;
-    never pass, as the RFC has no thresholds. An interrupted command resumes. Exit code 1: some
-    run failed.
+    Each criterion gets a verdict with its reason: "better" or "worse" than both CUBIC and Reno, or "as the
+    standards"; "flag", if a limit that the report states is exceeded; "not run"; "not applicable"; or "for
+    the author", who alone can answer. No verdict says pass, because the RFC has no thresholds. An
+    interrupted command resumes. Exit code 1: some run failed.
     """
     use_stacks(stack)
     from fullpipe.conformance.runners import world_of

@@ -31,7 +31,14 @@ if TYPE_CHECKING:
 _MOST_REFUSED = 10
 
 
-@path_options(ranges=True)
+@path_options(
+    ranges=True,
+    defaults={"rate": "", "rtt": ""},
+    more={
+        "rate": " Needed, unless --deliveries or --from is given.",
+        "rtt": " Needed, unless --from is given.",
+    },
+)
 def advise(
     path: dict[str, Any],
     ecn: Ecn = False,
@@ -39,13 +46,19 @@ def advise(
     flow_size: Annotated[
         str | None,
         typer.Option(
-            help="Size of the flows, whose completion time counts, e.g. '1 MB'.",
+            help=shared.FLOW_SIZE_HELP,
             show_default="long flows",
         ),
     ] = None,
     pacing: Pacing = True,
     tcp_memory: Annotated[
-        str | None, typer.Option("--tcp-mem", help="Socket buffers: max or linux.", show_default="max")
+        str | None,
+        typer.Option(
+            "--tcp-mem",
+            help="Limit of socket buffers: linux, its default tcp_rmem and tcp_wmem; or max, so large "
+            "that it never limits a flow.",
+            show_default="max",
+        ),
     ] = None,
     duration: Annotated[
         str | None,
@@ -78,18 +91,19 @@ def advise(
         float | None,
         typer.Option(
             metavar="SECONDS",
-            help="Time limit of an answer; of a file, for each path.",
-            show_default="about 5, or as long as --seeds takes",
+            help="Time limit; with --from, for each path of the file.",
+            show_default="about 5; none with --seeds",
         ),
     ] = None,
     seeds: Annotated[
         int | None,
         typer.Option(
-            help="Seed limit of a path. Without --budget, the answer is then the same on any machine.",
+            help="Most seeds for each path. With --seeds and without --budget, the answer is the same on any "
+            "machine.",
             show_default="what the budget allows",
         ),
     ] = None,
-    world: Annotated[str, typer.Option(help="The world in which the candidates run.")] = registry.DEFAULT,
+    world: Annotated[str, typer.Option(help="Where the candidates run: sim or kernel.")] = registry.DEFAULT,
     as_json: AsJson = False,
     out: Annotated[
         Path | None,
@@ -103,8 +117,9 @@ def advise(
 ) -> None:
     """Say which congestion control a path should run, what would change the answer, and how to apply it.
 
-    Every candidate is simulated on the path itself, with seeds until the ranking is settled or the time or
-    the seeds are used up.
+    Every candidate is simulated on the path that the options describe, with one seed after another, until
+    the ranking is settled, or --budget or --seeds is reached. The path needs --rate or --deliveries, and
+    --rtt; --from can give them.
     """
     from fullpipe.advisor import Advice, interface, many, sources, terminal
     from fullpipe.errors import mistake, unusable

@@ -36,10 +36,11 @@ HELP = (
     "Run a scenario, or a grid of them, in two worlds; report how far they are apart. By default these are "
     "the simulator and the kernel.\n\n"
     f"Tolerances of a scenario: {TOLERANCES}. A mean within the range of the second world's own runs counts "
-    "as agreement. Seeds count upwards from the scenario's own. Untrustworthy runs are repeated, and "
-    "left out if they stay so.\n\nFor a grid, prints the differences cell by cell and compares them with the "
-    "grid's targets. Interrupted grids resume in the same folder.\n\n"
-    f"Verdicts on cells of a grid. {grid_rules.VERDICTS} Targets are about most cells, not about each.\n\n"
+    "as agreement. Seeds count upwards from the scenario's own. A run in which the emulator could not keep "
+    "up is repeated, and left out if no attempt succeeds.\n\n"
+    "A grid is a set of scenarios, its cells. The differences of each cell are printed; the grid's targets "
+    "say how many cells may differ by how much. Interrupted grids resume in the same folder.\n\n"
+    f"Verdicts on a cell: {grid_rules.VERDICTS}\n\n"
     "Exit codes: 0 the worlds agree, or a grid meets its targets; 1 they do not, or the result is "
     "inconclusive because no trusted run is left; 2 a mistake in the command."
 )
@@ -56,12 +57,8 @@ def agree(
         ),
     ] = None,
     worlds: Worlds = _PAIR,
-    seeds: Annotated[
-        int | None, typer.Option(help=SEEDS_HELP, show_default="5 in sim (10 for a grid)")
-    ] = None,
-    repetitions: Annotated[
-        int | None, typer.Option(help=REPETITIONS_HELP, show_default="3 in kernel (3 for a grid)")
-    ] = None,
+    seeds: Annotated[int | None, typer.Option(help=SEEDS_HELP, show_default="5; for a grid 10")] = None,
+    repetitions: Annotated[int | None, typer.Option(help=REPETITIONS_HELP, show_default="3")] = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -91,8 +88,9 @@ def agree(
         str | None,
         typer.Option(
             metavar="ideal|linux",
-            help="Model of the hosts in worlds without real ones, for a grid; see docs/explanation/hosts.md.",
-            show_default="as the cells say",
+            help="Of a grid, how the simulator models hosts: ideal, or with Linux's delays "
+            "(docs/explanation/hosts.md).",
+            show_default="as each cell has it",
         ),
     ] = None,
     attempts: Annotated[int | None, typer.Option(help=ATTEMPTS_HELP, show_default="3")] = None,
@@ -100,7 +98,7 @@ def agree(
     record: Annotated[
         bool,
         typer.Option(
-            "--record", help="Put the results of a grid into results/agreement.jsonl of this repository."
+            "--record", help="In a checkout: put the results of a grid into results/agreement.jsonl."
         ),
     ] = False,
     replace_larger: ReplaceLarger = False,

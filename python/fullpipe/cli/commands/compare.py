@@ -49,14 +49,19 @@ if TYPE_CHECKING:
     from fullpipe.scenario.programs import Program
 
 
-@path_options(required=("rtt",))
+@path_options(
+    required=("rtt",),
+    defaults={"rate": "", "rtt": ""},
+    more={"rate": " Needed, unless --deliveries is given."},
+)
 def compare(
     path: dict[str, Any],
     controllers: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="CC...",
-            help="Controllers, e.g. bbr1 cubic bbr1:probe_gain=1.5, or noq:bbr3 with --world quic.",
+            help="Controllers, e.g. bbr1 cubic bbr1:probe_gain=1.5, or noq:bbr3 with --world quic. Needed "
+            "without --program.",
             autocompletion=complete_controllers,
             show_default=False,
         ),

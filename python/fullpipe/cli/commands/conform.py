@@ -72,7 +72,7 @@ def conform(
         bool,
         typer.Option(
             "--list",
-            help="List the cases and run none; with --json, their criteria, too. With --like, those for "
+            help="List the cases and run none; with --json, with their criteria. With --like: those for "
             "programs.",
         ),
     ] = False,
@@ -86,8 +86,8 @@ def conform(
         str | None,
         typer.Option(
             metavar="KIND",
-            help="The program's congestion control: bbr3, cubic, reno or any; with --suite loss, your own "
-            "controller's: cubic, reno or cubic,hystartpp.",
+            help="What CLIENT or CC implements, which decides which cases apply. Of CLIENT: bbr3, cubic, "
+            "reno or any. Of a CC of your own, with --suite loss: cubic, reno or cubic,hystartpp.",
             show_default="any",
             rich_help_panel=PROGRAMS,
         ),
@@ -111,7 +111,7 @@ def conform(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Folder for a qlog of each case's packets, which takes another run.",
+            help="Folder for a qlog of each case's packets; each case then runs a second time.",
             show_default="none",
             parser=path,
         ),
@@ -119,20 +119,20 @@ def conform(
     log_limit: LogLimit = LIMIT,
     record: Annotated[
         bool,
-        typer.Option("--record", help="Put the results into results/conformance.jsonl of this repository."),
+        typer.Option("--record", help="In a checkout: put the results into results/conformance.jsonl."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Check a controller against the cases of BBRv3: the draft's examples, and known bugs of implementations.
 
-    Cases that look only at what a flow sends apply to every controller.
-    --suite loss has the cases of loss-based controllers by the RFCs instead.
+    Cases that need only a flow's packets apply to every controller; the others need the state of a BBR.
+    With --suite loss, the cases are those of the RFCs on CUBIC, Reno and HyStart++ instead.
     Each case passes, fails, or is not applicable, with the measured value and the criterion. Exit code 1:
     an applicable case fails.
 
-    With --program and --server, any program is checked against the cases that its packets can decide: what
-    is delivered, lost and queued, in the kernel world. {server} in the commands is the server's address,
-    {port} a port of the run's own. The program has to send for at least 30 seconds.
+    With --program and --server, a program runs in the kernel world, and only cases apply that its packets
+    decide: what is delivered, lost and queued. In both commands, {server} is the server's address, and
+    {port} a free port, another one in each run. The program has to send for at least 30 seconds.
     """
     use_stacks(stack)
     from fullpipe.conformance.programs.case import name_of

@@ -20,20 +20,23 @@ def flows(
         ),
     ] = None,
     synthetic: Annotated[
-        bool, typer.Option("--synthetic", help="Generate flows like those of a MAWI capture (ccwg25).")
+        bool,
+        typer.Option("--synthetic", help="Instead of a capture: generate flows like those of one (MAWI)."),
     ] = False,
     count: Annotated[
         int | None, typer.Option("--flows", min=1, help="How many flows to generate.", show_default="890000")
     ] = None,
     duration: Annotated[
         float | None,
-        typer.Option(min=0.001, help="Seconds within which they start.", show_default="as many as in ccwg25"),
+        typer.Option(
+            min=0.001, help="Seconds over which they start.", show_default="at the rate of that capture"
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the generated flows.")] = 1,
 ) -> None:
-    """List the TCP flows of a packet capture: start, bytes, and pauses of more than 100 ms.
+    """Write a list of the TCP flows of a capture: start, bytes, and pauses of more than 100 ms.
 
-    `fullpipe study run ccwg25.short` replays the list that the variable FULLPIPE_FLOWS names.
+    The paper ccwg25 replays such a list: `FULLPIPE_FLOWS=LIST.parquet fullpipe study run ccwg25.short`.
     """
     from fullpipe.errors import stated, unusable
     from fullpipe.scenario.flow_lists import flow_list

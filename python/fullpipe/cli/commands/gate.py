@@ -52,7 +52,7 @@ Subject = Annotated[
     str | None,
     typer.Option(
         metavar="CC",
-        help="A subject that replaces the one at the top of the gate file.",
+        help="Controller to test instead of the `subject` at the top of the gate file.",
         show_default="the file's",
         autocompletion=complete_controllers,
     ),
@@ -61,7 +61,7 @@ Cache = Annotated[
     Path | None,
     typer.Option(
         metavar="DIR",
-        help="Folder of stored runs, addressed by the fingerprint of scenario, subject and engine.",
+        help="Folder of stored runs. One is used again if scenario, controller and Fullpipe are the same.",
         show_default="~/.cache/fullpipe/gate",
         parser=path,
     ),
@@ -100,7 +100,10 @@ Out = Annotated[
 def init(
     stack: Annotated[
         str | None,
-        typer.Option(help="A QUIC stack of the world quic, e.g. noq.", show_default="none: Fullpipe's own"),
+        typer.Option(
+            help="Test the controllers of this QUIC stack, e.g. noq.",
+            show_default="Fullpipe's own, in the simulator",
+        ),
     ] = None,
     controllers: Annotated[
         str | None,
@@ -118,7 +121,7 @@ def init(
 ) -> None:
     """Write a gate file with about 20 cases for each controller.
 
-    Each case compares whole records, with three seeds.
+    Each case runs with three seeds, and any difference of a result is a change.
     """
     from fullpipe import files
     from fullpipe.gate import template
@@ -144,7 +147,7 @@ def record(
         bool,
         typer.Option(
             "--traces",
-            help="Keep the series of each case's first seed beside the baseline, so that `check` shows where "
+            help="Keep the time series of each case's first seed, too, so that `check` shows where "
             "runs first differ.",
         ),
     ] = False,
@@ -187,10 +190,16 @@ def check(
     subject: Subject = None,
     allow_better: Annotated[
         bool,
-        typer.Option("--allow-better", help="Accept improvements in cases with `within`."),
+        typer.Option(
+            "--allow-better",
+            help="Accept a better result in cases to which the gate file gives a tolerance (`within`).",
+        ),
     ] = False,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Fail cases that stay undecided, as can happen in real time.")
+        bool,
+        typer.Option(
+            "--strict", help="Fail cases in which repetitions in real time differ too much to decide."
+        ),
     ] = False,
     form: Format = "text",
     out: Out = None,
@@ -202,8 +211,9 @@ def check(
 ) -> None:
     """Run the cases again and compare them with the baseline.
 
-    Exit code 0: nothing changed, and all promises are kept. 1: a case changed, or breaks a promise. 2: a
-    case could not run, or the baseline cannot be used. An improvement is a change, too: record it.
+    Exit code 0: nothing changed, and each bound that the gate file promises is kept. 1: a case changed, for
+    better or worse, or breaks such a bound. 2: a case could not run, or the baseline cannot be used. A
+    change that is wanted is recorded by `fullpipe gate record`.
     """
     from fullpipe.gate import checking
 
@@ -229,20 +239,21 @@ def diff(
         Path | None,
         typer.Argument(
             metavar="BEFORE",
-            help="A baseline. With --against, the gate file.",
+            help="The older baseline; with --against, the gate file instead.",
             show_default=False,
             parser=path,
         ),
     ] = None,
     after: Annotated[
-        Path | None, typer.Argument(metavar="AFTER", help="Another one.", show_default=False, parser=path)
+        Path | None,
+        typer.Argument(metavar="AFTER", help="The newer baseline.", show_default=False, parser=path),
     ] = None,
     against: Annotated[
         str | None,
         typer.Option(
             metavar="git:REV",
-            help="Instead of two baselines: build this revision of the repository and what is in its folder "
-            "now, run the cases with both, and compare.",
+            help="Instead of two baselines: build this revision and the working tree, run the cases with "
+            "both, and compare.",
             show_default="none",
         ),
     ] = None,
@@ -254,10 +265,12 @@ def diff(
     code: Code = False,
     allow_programs: Programs = False,
 ) -> None:
-    """Compare two baselines without a run, or the code here with a revision of it.
+    """Compare two baselines, or your code with an earlier revision of it.
 
-    Exit code 1: they differ. With --against, the gate file needs a table `build`, whose command runs only
-    with --allow-programs. Controllers in Python files need no build, but --code.
+    `gate diff OLD.jsonl NEW.jsonl` compares two baselines and runs nothing. `gate diff --against git:REV`
+    runs the cases of the gate file with both revisions. What builds them is in the file's table `build`, and
+    runs only with --allow-programs. Controllers in Python files are not built; they need --code.
+    Exit code 1: they differ.
     """
     from fullpipe.gate import checking
     from fullpipe.gate.options import ignore

@@ -23,14 +23,17 @@ from fullpipe.cli.options import path as path_of
 from fullpipe.cli.other_results import CHECK, refuse_others
 
 app = typer.Typer(
-    no_args_is_help=True, help="Load our controllers into this kernel; record and check its TCP."
+    no_args_is_help=True,
+    help="Load our controllers into this kernel; record what its own decide; check the emulator.",
 )
 
 
 @app.command()
-@path_options(defaults={"rate": "none", "rtt": "none"})
+@path_options(defaults={"rate": "", "rtt": ""})
 def record(
-    algorithm: Annotated[str, typer.Option("--cc", help="What to record: bbr or cubic.")],
+    algorithm: Annotated[
+        str, typer.Option("--cc", help="Which of the kernel's controllers: bbr (BBRv1) or cubic.")
+    ],
     out: Annotated[Path, typer.Option(metavar="RECORDING", help="The file to write.", parser=path_of)],
     path: dict[str, Any],
     scenario: Annotated[
@@ -105,12 +108,12 @@ def check(
         ),
     ] = None,
 ) -> None:
-    """Measure whether the emulator is accurate on this machine, from both ends, without TCP.
+    """Measure how accurate the path's emulator is on this machine.
 
     Sends numbered packets with time stamps at a fixed rate over the paths that runs use. Compares delay,
     rate, queue, drops, random losses and order with the requested path. `fullpipe doctor` then reports up to
-    which rate the kernel world can be trusted. A quick check does not replace the result of a full check of
-    this machine. Exit code 1: the emulator is inaccurate at some rate, or can be trusted at none.
+    which rate the kernel world can be trusted; where a full check is stored, a quick one does not overwrite
+    it. Exit code 1: the emulator is inaccurate at one rate or more.
     """
     from fullpipe.errors import unusable
     from fullpipe.report import tables

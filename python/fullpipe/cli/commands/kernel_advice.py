@@ -25,18 +25,21 @@ def advice(
     ] = None,
     minutes: Annotated[
         float | None,
-        typer.Option(help="Begin no runs after this time; finished runs count.", show_default="no limit"),
+        typer.Option(
+            help="Begin no run after this time, and report on those that are finished.",
+            show_default="no limit",
+        ),
     ] = None,
     record: Annotated[
-        bool, typer.Option("--record", help="Put the results into results/advice.jsonl of this repository.")
+        bool, typer.Option("--record", help="In a checkout: put the results into results/advice.jsonl.")
     ] = False,
     replace_larger: ReplaceLarger = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check on random paths whether the controller that `fullpipe advise` names is the kernel's best, too.
+    """Test `fullpipe advise` against this kernel, on random paths.
 
-    Every path is answered by simulation; then all candidates run in the kernel world, in the same scenarios,
-    three to eight times. On 90 % of the paths, the advised one must score within 2 % of the best.
+    Every path is answered by simulation; then all candidates run over the kernel's TCP, in the same
+    scenarios, three to eight times. On 90 % of the paths, the advised one must score within 2 % of the best.
     docs/explanation/advisor-kernel.md has the criterion and a result. The 36 paths take an hour on an idle
     machine; an interrupted command resumes. Exit code 1: the target is not met.
     """

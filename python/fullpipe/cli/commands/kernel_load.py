@@ -19,15 +19,14 @@ Controller = Annotated[
 Profile = Annotated[
     str | None,
     typer.Option(
-        help="Of bbr3: draft (the IETF's), linux (Google's kernel) or repaired (for falling rates).",
-        show_default="the controller's",
+        help="Of bbr3: draft (as the IETF's), linux (as in Google's kernel), or repaired (the draft's, which "
+        "also follows a rate that falls).",
+        show_default="draft",
     ),
 ]
 Name = Annotated[
     str | None,
-    typer.Option(
-        "--as", metavar="NAME", help="What the kernel calls it.", show_default="fp_ and the controller"
-    ),
+    typer.Option("--as", metavar="NAME", help="What the kernel calls it.", show_default="e.g. fp_bbr3"),
 ]
 
 
@@ -46,7 +45,7 @@ def load(
     """Register a controller with this kernel, so that every program can use it.
 
     Needs root, Linux 6.10 or newer with BTF, and libbpf; no compiler. Nothing has to keep running. It stays
-    until `fullpipe kernel unload` or the next boot. docs/how-to/bbr3-on-your-kernel.md has what was proven.
+    until `fullpipe kernel unload` or the next boot. docs/how-to/bbr3-on-your-kernel.md has what was tested.
     """
     mark = "," if ":" in controller else ":"
     chosen = controller if profile is None else f"{controller}{mark}profile={profile}"
@@ -97,7 +96,10 @@ def status(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List what is loaded, with its connections and their models, and how many fell back to Reno."""
+    """List what is loaded, with the state of its connections: phase, window, bandwidth and minimum RTT.
+
+    A connection whose state makes no sense falls back to Reno; their number is shown by cause.
+    """
     found = json.loads(_native.kernel_status(name))
     if as_json:
         print(json.dumps(found))
@@ -139,9 +141,10 @@ def prove(
     seed: Annotated[int, typer.Option(help="Seed of the path's random elements.")] = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Check that a controller in the kernel decides as the one here: run flows, and repeat each call here.
+    """Check that a controller in the kernel decides as the same one in the simulator.
 
-    Exit code 1: some call differs, or was not recorded.
+    Runs flows with it in the kernel, records each call, and repeats it with the controller in this process.
+    Loads and unloads it by itself. Exit code 1: some call differs, or was not recorded.
     """
     from fullpipe.runs.worlds import kernel
     from fullpipe.runs.worlds.job import Job

@@ -35,7 +35,7 @@ def help_(
         list[str] | None, typer.Argument(metavar="COMMAND...", help="The command, e.g. compare.")
     ] = None,
 ) -> None:
-    """Show the help of a command, or this list of commands."""
+    """Show the help of a command, or the list of commands."""
     raise AssertionError(f"{words} became --help before the commands were looked up")
 
 

@@ -9,6 +9,7 @@ import typer
 from fullpipe.advisor import goals
 from fullpipe.cli.commands.merge import FAILED, ShardOption, carry_out_shard
 from fullpipe.cli.options import (
+    FLOW_SIZE_HELP,
     SEEDS_HELP,
     Candidates,
     Competitors,
@@ -24,12 +25,19 @@ from fullpipe.cli.options import (
 )
 from fullpipe.cli.other_results import MAP, refuse_others
 from fullpipe.runs.worlds import registry
+from fullpipe.scenario.path import OPTIONS
+from fullpipe.text import joined
+
+_AXES = joined([one.name for one in OPTIONS if one.range], "or")
 
 
 @path_options(defaults={"rate": "100 Mbit/s", "rtt": "40 ms"})
 def map_(
     x: Annotated[
-        str, typer.Option("--x", metavar="WHAT=LOW..HIGH", help="Horizontal axis, e.g. rate=1mbit..1gbit.")
+        str,
+        typer.Option(
+            "--x", metavar="WHAT=LOW..HIGH", help=f"Horizontal axis: {_AXES}, e.g. rate=1mbit..1gbit."
+        ),
     ],
     y: Annotated[
         str, typer.Option("--y", metavar="WHAT=LOW..HIGH", help="Vertical axis, e.g. rtt=5ms..300ms.")
@@ -37,9 +45,7 @@ def map_(
     path: dict[str, Any],
     ecn: Ecn = False,
     competitors: Competitors = None,
-    flow_size: Annotated[
-        str | None, typer.Option(help="Size of the flows.", show_default="long flows")
-    ] = None,
+    flow_size: Annotated[str | None, typer.Option(help=FLOW_SIZE_HELP, show_default="long flows")] = None,
     pacing: Pacing = True,
     goal: Goal = goals.DEFAULT,
     candidates: Candidates = None,
@@ -49,7 +55,7 @@ def map_(
         bool,
         typer.Option(
             "--tree",
-            help="Also a decision tree, checked against random paths between the points.",
+            help="Also write a decision tree, and test it on random paths between the map's points.",
         ),
     ] = False,
     engine: Annotated[str, typer.Option(help="local, or ray for a cluster.")] = "local",
@@ -60,7 +66,7 @@ def map_(
         ),
     ] = None,
     shard: ShardOption = None,
-    out: Annotated[Path | None, results_folder("out/map")] = None,
+    out: Annotated[Path | None, results_folder("out/map", json=False)] = None,
 ) -> None:
     """Map which congestion control is best, over two quantities of the path."""
     from fullpipe import files

@@ -19,7 +19,7 @@ ShardOption = Annotated[
     typer.Option(
         "--shard",
         metavar="I/N",
-        help="Run only every N-th run, from the I-th on, without a report; see `fullpipe merge`.",
+        help="Of all runs, do only every N-th, from the I-th on; no report. See `fullpipe merge`.",
         show_default="all runs",
     ),
 ]
@@ -28,15 +28,18 @@ ShardOption = Annotated[
 def merge(
     shards: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="FOLDER...", help="The folders of all shards, by --out or by default.", parser=path
-        ),
+        typer.Argument(metavar="FOLDER...", help="The folder that each shard wrote.", parser=path),
     ],
-    out: Annotated[Path, typer.Option(help="Folder for the runs of all of them.", parser=path)],
+    out: Annotated[Path, typer.Option(help="Folder for the runs of all shards.", parser=path)],
 ) -> None:
-    """Merge what a command ran with --shard 1/N to N/N; the same command without --shard then reports.
+    """Bring together the runs of one command that several machines shared.
 
-    Refuses missing shards or runs, other sweeps, and, in virtual time, different results of one run.
+    First, each machine runs the command with its --shard, from 1/N to N/N. Then `fullpipe merge` copies the
+    runs of their folders into one, --out. At last, the command with that --out and without --shard runs
+    nothing more and writes the report.
+
+    Refused are: a missing shard or run, folders of different commands, and different results of one run in
+    a deterministic world.
     """
     from fullpipe import files
     from fullpipe.runs import shards as parts

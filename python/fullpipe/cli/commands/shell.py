@@ -50,7 +50,7 @@ class _Direction:
         return f"{prefix}{key}".replace("-", "_")
 
 
-@shared.path_options(ways=("", "up-", "down-"))
+@shared.path_options(ways=("", "up-", "down-"), defaults={"rate": "no limit", "rtt": "no delay"})
 def shell(
     command: Annotated[
         list[str] | None,
@@ -85,10 +85,11 @@ def shell(
 ) -> None:
     """Run a command, or a shell, behind an emulated path. Shells nest.
 
-    Each option of the path applies to both directions. --up-... and --down-... override it for one.
-    The round-trip time is split evenly between them. The far end's address is in the environment
-    variables FULLPIPE_SERVER and, for IPv6, FULLPIPE_SERVER6 of the command, the path in FULLPIPE_PATH. With
-    --server, FULLPIPE_PORT is a port that is free there. The exit code is the command's.
+    Each option of the path applies to both directions, of which each has half of --rtt; --up-... and
+    --down-... override it for one. The far end is on this machine, too, in a network of its own. The command
+    has environment variables: FULLPIPE_SERVER and FULLPIPE_SERVER6 are addresses of the far end (IPv4 and
+    IPv6), FULLPIPE_PATH describes the path, and with --server, FULLPIPE_PORT is a free port at the far end.
+    The exit code is the command's.
 
     For example:
 

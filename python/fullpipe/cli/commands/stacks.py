@@ -10,13 +10,13 @@ from fullpipe.cli.options import DISAGREE, AsJson, Stacks, console, use_stacks
 
 app = typer.Typer(
     invoke_without_command=True,
-    help="List the stacks that are here and what each can tell; check an adapter.",
+    help="List the QUIC stacks that are here and the state that each reports; check an adapter.",
 )
 
 
 @app.callback()
 def list_(context: typer.Context, stack: Stacks = None, as_json: AsJson = False) -> None:
-    """List the stacks that are here, and what each can tell of its connections.
+    """List the QUIC stacks that are here, and the state that each reports: window, phase, rate or nothing.
 
     Those of the world quic are linked into its program. --stack NAME=COMMAND adds one behind an adapter, a
     program that speaks the protocol in quic/adapters/PROTOCOL.md. A scenario names a controller of it as
@@ -48,11 +48,11 @@ def check(
     duration: Annotated[str, typer.Option(help="How long each run takes.")] = "4 s",
     as_json: AsJson = False,
 ) -> None:
-    """Check whether an adapter gives equal packets for equal seeds, however it is asked.
+    """Check that an adapter is deterministic: that with equal seeds it sends equal packets.
 
-    Each controller runs five times over one path. Twice in windows of time, each too short for a packet
-    sent in it to arrive; once an instant at a time; once on one core that other processes use. These four
-    must give equal packets; the fifth run has another seed.
+    Each controller runs five times over one path. Four runs have the same seed: two go forward in steps
+    shorter than the path's delay, one goes from event to event, and one shares its core with other
+    processes. They must send the same packets. The fifth has another seed, and may differ.
     The first packet that differs is named. Exit code 1: packets differ.
     """
     from fullpipe.report import tables

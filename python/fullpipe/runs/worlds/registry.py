@@ -26,6 +26,13 @@ _OPTIONAL = {"quic": "fullpipe.runs.worlds.quic"}
 # Those that run only where they are named: lists and `all` leave them out.
 _SPECIAL = {"qdisc": "fullpipe.runs.worlds.qdisc"}
 DEFAULT, *_ = _HOME
+_MEANING = {
+    "sim": "simulated",
+    "kernel": "this machine's TCP over an emulated path",
+    "quic": "QUIC stacks in virtual time",
+    "qdisc": "kernel, with a queue of Linux",
+    ALL: "without qdisc",
+}
 PAIR: tuple[str, str] = (DEFAULT, "kernel")
 
 _registered: "dict[str, World]" = {}
@@ -123,9 +130,12 @@ def message(*, everything: bool = True, look: bool = True) -> str:
 
 
 def names_in_help(*, look: bool) -> str:
-    """The names in a sentence, and how to get the worlds that are not there."""
+    """The names and what they mean, and how to get the worlds that are not there."""
+    options = [*(names() if look else known()), *special(), ALL]
     lacking = [f"; {name}, once `make {name}` has built it" for name in optional(there=False)]
-    return message(look=look) + "".join(lacking)
+    return joined(
+        [f"{name} ({_MEANING[name]})" if name in _MEANING else name for name in options], "or"
+    ) + "".join(lacking)
 
 
 @cache
