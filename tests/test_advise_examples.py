@@ -9,8 +9,8 @@ pytestmark = pytest.mark.long
 EXAMPLES = list(examples(PAGE.read_text(encoding="utf-8")))
 
 
-def test_there_are_ten() -> None:
-    assert len(EXAMPLES) >= 10
+def test_every_command_is_an_example() -> None:
+    assert len(EXAMPLES) >= 9
     assert PAGE.read_text(encoding="utf-8").count("$ fullpipe") == len(EXAMPLES)
 
 
