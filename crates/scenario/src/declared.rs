@@ -462,7 +462,15 @@ type Own = (
 
 const OWN: &[Own] = &[
     ("rate", "rate", "Rate of the bottleneck", "100 Mbit/s", Some("20..100mbit"), "", "both"),
-    ("deliveries", "file", "When the link can send packets, instead of a rate: a delivery trace in Mahimahi's format", "", None, "none", "both"),
+    (
+        "deliveries",
+        "file",
+        "When the link can send packets, instead of a rate: a delivery trace in Mahimahi's format",
+        "",
+        None,
+        "none",
+        "both",
+    ),
     ("rtt", "duration", "Round-trip time of the empty path", "40 ms", Some("20..80ms"), "", "path"),
     (
         "buffer",
@@ -473,7 +481,7 @@ const OWN: &[Own] = &[
         "1 bdp, at least 10 packets",
         "both",
     ),
-    ("queue", "queue", "Queue discipline of the bottleneck; see `fullpipe queues`", "codel", None, "fifo", "both"),
+    ("queue", "queue", "Discipline of the bottleneck; see `fullpipe queues`", "codel", None, "fifo", "both"),
     ("loss", "probability", "Random loss", "0.1 %", Some("0.01..1%"), "none", "both"),
     (
         "router",

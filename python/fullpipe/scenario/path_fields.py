@@ -35,9 +35,9 @@ class PathFields(TypedDict, total=False):
     deliveries: str | Path
     # Queue discipline of the bottleneck; see `fullpipe queues`, e.g. codel.
     queue: str
-    # A real Linux router with tc-tbf in place of a link, where packets are real, e.g. tbf.
+    # Linux's tc-tbf in place of a plain link; the simulator has a model of it, e.g. tbf.
     router: str
-    # Depth of the bucket: of the router, or of a token bucket, e.g. 32 KB.
+    # Makes the link a token bucket of this size; with a router, the size of its bucket, e.g. 32 KB.
     burst: Amount
     # Rate, and depth of the bucket, of a policer: what finds no tokens is dropped, e.g. 20 Mbit/s, 500 KB.
     policer: str
