@@ -465,7 +465,7 @@ const OWN: &[Own] = &[
     (
         "deliveries",
         "file",
-        "When the link can send packets, instead of a rate: a delivery trace in Mahimahi's format",
+        "Instead of a rate: the times at which the link can send a packet, in Mahimahi's format",
         "",
         None,
         "none",
@@ -486,8 +486,8 @@ const OWN: &[Own] = &[
     (
         "router",
         "text",
-        "Linux's tc-tbf in place of a plain link; the simulator has a model of it",
-        "tbf",
+        "Linux's tc-tbf, or in the simulator its model, in place of a plain link; the only value is \"tbf\"",
+        "",
         None,
         "none",
         "forward",
@@ -495,7 +495,7 @@ const OWN: &[Own] = &[
     (
         "burst",
         "size",
-        "Makes the link a token bucket of this size; with a router, the size of its bucket",
+        "Size of a token bucket: with a router, of tc-tbf's; otherwise of an ideal one, which the link becomes",
         "32 KB",
         None,
         "none",

@@ -62,6 +62,7 @@ OutOfRuns = Annotated[
     ),
 ]
 Quick = Annotated[bool, typer.Option("--quick", help="With smaller grids and fewer seeds: minutes in all.")]
+OfQuick = Annotated[bool, typer.Option("--quick", help="Show durations and verdicts of runs with --quick.")]
 Record = Annotated[
     bool, typer.Option("--record", help="In a checkout: put the results into results/claims.jsonl.")
 ]
@@ -69,7 +70,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing els
 
 
 @app.command("list")
-def listing(out: OutOfRuns = None, quick: Quick = False, as_json: AsJson = False) -> None:
+def listing(out: OutOfRuns = None, quick: OfQuick = False, as_json: AsJson = False) -> None:
     """List papers and claims, how long they take here, and their last verdicts.
 
     A verdict marked "recorded" is not of a run here: it comes with Fullpipe (results/claims.jsonl).

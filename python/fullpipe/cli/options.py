@@ -207,7 +207,7 @@ Worlds = Annotated[
 ]
 SEEDS_HELP = "Runs with different seeds in deterministic worlds, such as sim."
 REPETITIONS_HELP = "Repetitions in worlds that take real time, such as kernel."
-ATTEMPTS_HELP = "In real time: attempts at a run in which the emulator could not keep up."
+ATTEMPTS_HELP = "In the kernel: how often a run is tried, in all, if the emulator does not keep up."
 Seeds = Annotated[int, typer.Option(help=SEEDS_HELP)]
 Repetitions = Annotated[int, typer.Option(help=REPETITIONS_HELP)]
 Attempts = Annotated[int, typer.Option(help=ATTEMPTS_HELP)]
@@ -286,9 +286,15 @@ Candidates = Annotated[
         autocompletion=complete_controllers,
     ),
 ]
-FLOW_SIZE_HELP = "Size of the flows, e.g. '1 MB'; they are then judged by their completion time."
-GOAL_HELP = f"What counts: {goals.NAMES}."
-Goal = Annotated[str, typer.Option("--for", help=GOAL_HELP)]
+FLOW_SIZE_HELP = "Size of the flows, e.g. '1 MB'; --for throughput then means their completion time."
+Goal = Annotated[
+    str | None,
+    typer.Option(
+        "--for",
+        help=f"What counts: {goals.NAMES}.",
+        show_default=f"{goals.DEFAULT}; {goals.DEFAULT_SIZED} with --flow-size",
+    ),
+]
 
 
 def engine_of(name: str, address: str | None, worlds: "Sequence[str]") -> "Engine | None":

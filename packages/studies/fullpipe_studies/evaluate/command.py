@@ -37,7 +37,7 @@ def evaluate(
         ),
     ],
     quick: Annotated[
-        bool, typer.Option("--quick", help="Run fewer scenes and seeds: a minute or two.")
+        bool, typer.Option("--quick", help="Run fewer scenarios, with fewer seeds: a minute or two.")
     ] = False,
     seeds: Annotated[
         int | None, typer.Option(help=SEEDS_HELP, show_default="12, with --quick 8; in QUIC stacks 5 and 4")

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fullpipe.advisor import goals
 from fullpipe.cli import options as shared
 from fullpipe.cli.options import (
     AsJson,
     Candidates,
     Competitors,
     Ecn,
+    Goal,
     Pacing,
     check_folder,
     console,
@@ -64,17 +64,10 @@ def advise(
         str | None,
         typer.Option(
             help="Duration of a long flow's run.",
-            show_default="300 round trips, but 20 to 60 s; less on fast paths",
+            show_default="300 round trips, within 20 to 60 s; shorter at high rates",
         ),
     ] = None,
-    goal: Annotated[
-        str | None,
-        typer.Option(
-            "--for",
-            help=shared.GOAL_HELP,
-            show_default=f"{goals.DEFAULT}; {goals.DEFAULT_SIZED} with --flow-size",
-        ),
-    ] = None,
+    goal: Goal = None,
     candidates: Candidates = None,
     source: Annotated[
         Path | None,
@@ -98,18 +91,24 @@ def advise(
     seeds: Annotated[
         int | None,
         typer.Option(
-            help="Most seeds for each path. With --seeds and without --budget, the answer is the same on any "
-            "machine.",
+            help="Maximum number of seeds for each path. With --seeds and --candidates, and without "
+            "--budget, the answer is the same on any machine.",
             show_default="what the budget allows",
         ),
     ] = None,
-    world: Annotated[str, typer.Option(help="Where the candidates run: sim or kernel.")] = registry.DEFAULT,
+    world: Annotated[
+        str,
+        typer.Option(
+            help="Where the candidates run: sim or kernel. The kernel takes real time: give a --budget "
+            "of minutes."
+        ),
+    ] = registry.DEFAULT,
     as_json: AsJson = False,
     out: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Folder for the answers of a file: a page with a map of its paths, JSON and CSV.",
+            help="With --from: folder for the answers, as JSON, CSV, and a page that maps the paths.",
             show_default="none",
             parser=shared.path,
         ),
@@ -117,7 +116,7 @@ def advise(
 ) -> None:
     """Say which congestion control a path should run, what would change the answer, and how to apply it.
 
-    Every candidate is simulated on the path that the options describe, with one seed after another, until
+    Every candidate runs on the path that the options describe, with one seed after another, until
     the ranking is settled, or --budget or --seeds is reached. The path needs --rate or --deliveries, and
     --rtt; --from can give them.
     """

@@ -35,9 +35,9 @@ _PAIR = ",".join(registry.PAIR)
 HELP = (
     "Run a scenario, or a grid of them, in two worlds; report how far they are apart. By default these are "
     "the simulator and the kernel.\n\n"
-    f"Tolerances of a scenario: {TOLERANCES}. A mean within the range of the second world's own runs counts "
-    "as agreement. Seeds count upwards from the scenario's own. A run in which the emulator could not keep "
-    "up is repeated, and left out if no attempt succeeds.\n\n"
+    f"Tolerances of a single scenario: {TOLERANCES}. A mean within the range of the second world's own runs "
+    "counts as agreement. Seeds count upwards from the scenario's own. A run in which the emulator could not "
+    "keep up is repeated, and left out if no attempt succeeds.\n\n"
     "A grid is a set of scenarios, its cells. The differences of each cell are printed; the grid's targets "
     "say how many cells may differ by how much. Interrupted grids resume in the same folder.\n\n"
     f"Verdicts on a cell: {grid_rules.VERDICTS}\n\n"

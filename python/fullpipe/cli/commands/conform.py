@@ -64,7 +64,7 @@ def conform(
     suite: Annotated[
         str,
         typer.Option(
-            help="bbr3, or loss: the cases of CUBIC, Reno and HyStart++.",
+            help="bbr3, or loss: the cases of CUBIC, Reno, HyStart++ and ECN.",
             autocompletion=lambda: ["bbr3", "loss"],
         ),
     ] = "bbr3",
@@ -72,8 +72,8 @@ def conform(
         bool,
         typer.Option(
             "--list",
-            help="List the cases and run none; with --json, with their criteria. With --like: those for "
-            "programs.",
+            help="List the cases of the suite and run none; with --json, with their criteria. With --like: "
+            "the cases for programs of that kind.",
         ),
     ] = False,
     program: Annotated[
@@ -86,14 +86,19 @@ def conform(
         str | None,
         typer.Option(
             metavar="KIND",
-            help="What CLIENT or CC implements, which decides which cases apply. Of CLIENT: bbr3, cubic, "
-            "reno or any. Of a CC of your own, with --suite loss: cubic, reno or cubic,hystartpp.",
+            help="What is tested, where its name does not say it; this decides which cases apply. Of CLIENT: "
+            "bbr3, cubic, reno or any. Of FILE.py:CLASS with --suite loss: cubic, reno or cubic,hystartpp.",
             show_default="any",
             rich_help_panel=PROGRAMS,
         ),
     ] = None,
     repetitions: Annotated[
-        int | None, typer.Option(help="Runs of each path.", show_default="3", rich_help_panel=PROGRAMS)
+        int | None,
+        typer.Option(
+            help="How often the program runs on each path of the cases.",
+            show_default="3",
+            rich_help_panel=PROGRAMS,
+        ),
     ] = None,
     at_once: Annotated[
         int | None,
@@ -126,7 +131,7 @@ def conform(
     """Check a controller against the cases of BBRv3: the draft's examples, and known bugs of implementations.
 
     Cases that need only a flow's packets apply to every controller; the others need the state of a BBR.
-    With --suite loss, the cases are those of the RFCs on CUBIC, Reno and HyStart++ instead.
+    With --suite loss, the cases are those of the RFCs on CUBIC, Reno, HyStart++ and ECN instead.
     Each case passes, fails, or is not applicable, with the measured value and the criterion. Exit code 1:
     an applicable case fails.
 

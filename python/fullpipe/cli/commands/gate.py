@@ -52,7 +52,7 @@ Subject = Annotated[
     str | None,
     typer.Option(
         metavar="CC",
-        help="Controller to test instead of the `subject` at the top of the gate file.",
+        help="Controller for the cases that name none, instead of `subject` at the top of the gate file.",
         show_default="the file's",
         autocompletion=complete_controllers,
     ),
@@ -75,7 +75,10 @@ Code = Annotated[
     bool, typer.Option("--code", help="Let the gate file run the Python files of its controllers.")
 ]
 Programs = Annotated[
-    bool, typer.Option("--allow-programs", help="Let its scenarios run the commands of programs.")
+    bool,
+    typer.Option(
+        "--allow-programs", help="Let the gate file run commands: of builds, and of programs in scenarios."
+    ),
 ]
 Format = Annotated[
     str,
@@ -121,7 +124,8 @@ def init(
 ) -> None:
     """Write a gate file with about 20 cases for each controller.
 
-    Each case runs with three seeds, and any difference of a result is a change.
+    Each case runs with three seeds, and any difference of a result is a change, unless you give
+    the case a tolerance.
     """
     from fullpipe import files
     from fullpipe.gate import template
@@ -192,7 +196,7 @@ def check(
         bool,
         typer.Option(
             "--allow-better",
-            help="Accept a better result in cases to which the gate file gives a tolerance (`within`).",
+            help="In cases with a tolerance (`within`), accept a result beyond it if it is better.",
         ),
     ] = False,
     strict: Annotated[
@@ -211,9 +215,10 @@ def check(
 ) -> None:
     """Run the cases again and compare them with the baseline.
 
-    Exit code 0: nothing changed, and each bound that the gate file promises is kept. 1: a case changed, for
-    better or worse, or breaks such a bound. 2: a case could not run, or the baseline cannot be used. A
-    change that is wanted is recorded by `fullpipe gate record`.
+    Exit code 0: nothing changed, and every result keeps the limits that the gate file may set
+    (`at_least`, `at_most` and others). 1: a case changed, for better or worse, or breaks a limit. 2: a
+    case could not run, or the baseline cannot be used. A change that is wanted is recorded by `fullpipe
+    gate record`.
     """
     from fullpipe.gate import checking
 
@@ -268,9 +273,9 @@ def diff(
     """Compare two baselines, or your code with an earlier revision of it.
 
     `gate diff OLD.jsonl NEW.jsonl` compares two baselines and runs nothing. `gate diff --against git:REV`
-    runs the cases of the gate file with both revisions. What builds them is in the file's table `build`, and
-    runs only with --allow-programs. Controllers in Python files are not built; they need --code.
-    Exit code 1: they differ.
+    runs the cases of the gate file with both revisions. The commands that build a revision are in the
+    file's table `build`, and run only with --allow-programs. Controllers in Python files are not built;
+    they need --code. Exit code 1: they differ.
     """
     from fullpipe.gate import checking
     from fullpipe.gate.options import ignore

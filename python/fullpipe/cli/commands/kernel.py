@@ -29,7 +29,10 @@ app = typer.Typer(
 
 
 @app.command()
-@path_options(defaults={"rate": "", "rtt": ""})
+@path_options(
+    defaults={"rate": "", "rtt": ""},
+    more=dict.fromkeys(("rate", "rtt"), " Needed, unless SCENARIO.toml is given."),
+)
 def record(
     algorithm: Annotated[
         str, typer.Option("--cc", help="Which of the kernel's controllers: bbr (BBRv1) or cubic.")

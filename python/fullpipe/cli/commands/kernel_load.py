@@ -19,8 +19,8 @@ Controller = Annotated[
 Profile = Annotated[
     str | None,
     typer.Option(
-        help="Of bbr3: draft (as the IETF's), linux (as in Google's kernel), or repaired (the draft's, which "
-        "also follows a rate that falls).",
+        help="Of bbr3: draft (as the IETF's), linux (as in Google's kernel), or repaired (the draft's with "
+        "changes, to follow a rate that falls).",
         show_default="draft",
     ),
 ]
@@ -98,7 +98,7 @@ def status(
 ) -> None:
     """List what is loaded, with the state of its connections: phase, window, bandwidth and minimum RTT.
 
-    A connection whose state makes no sense falls back to Reno; their number is shown by cause.
+    A connection whose state is invalid falls back to Reno. The list shows how many did, for each cause.
     """
     found = json.loads(_native.kernel_status(name))
     if as_json:
@@ -132,7 +132,7 @@ def described(one: dict[str, Any]) -> list[str]:
     return lines
 
 
-@path_options()
+@path_options(defaults={"rate": "no limit", "rtt": ""}, more={"rtt": " Needed."})
 def prove(
     controller: Controller,
     path: dict[str, Any],
@@ -143,8 +143,8 @@ def prove(
 ) -> None:
     """Check that a controller in the kernel decides as the same one in the simulator.
 
-    Runs flows with it in the kernel, records each call, and repeats it with the controller in this process.
-    Loads and unloads it by itself. Exit code 1: some call differs, or was not recorded.
+    Loads the controller, runs flows with it and records each call; unloads it, repeats each call with the
+    simulator's controller, and compares the decisions. Exit code 1: one differs, or was not recorded.
     """
     from fullpipe.runs.worlds import kernel
     from fullpipe.runs.worlds.job import Job

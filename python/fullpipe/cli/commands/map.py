@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 import typer
 
-from fullpipe.advisor import goals
 from fullpipe.cli.commands.merge import FAILED, ShardOption, carry_out_shard
 from fullpipe.cli.options import (
     FLOW_SIZE_HELP,
@@ -47,7 +46,7 @@ def map_(
     competitors: Competitors = None,
     flow_size: Annotated[str | None, typer.Option(help=FLOW_SIZE_HELP, show_default="long flows")] = None,
     pacing: Pacing = True,
-    goal: Goal = goals.DEFAULT,
+    goal: Goal = None,
     candidates: Candidates = None,
     steps: Annotated[int, typer.Option(help="Values on each axis, evenly on a logarithmic scale.")] = 12,
     seeds: Annotated[int, typer.Option(help=SEEDS_HELP)] = 3,

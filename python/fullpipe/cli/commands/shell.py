@@ -63,7 +63,8 @@ def shell(
         typer.Option(
             "--path",
             metavar="SCENARIO.toml",
-            help="Use a scenario's path and hosts; its forward direction is up. Options override it.",
+            help="Use the path of a scenario, and its settings of hosts; its forward direction is up. "
+            "Options override it.",
             parser=shared.path,
         ),
     ] = None,

@@ -10,13 +10,14 @@ from fullpipe.cli.options import DISAGREE, AsJson, Stacks, console, use_stacks
 
 app = typer.Typer(
     invoke_without_command=True,
-    help="List the QUIC stacks that are here and the state that each reports; check an adapter.",
+    help="Without a command: list the QUIC stacks that are here, and which of a controller's values each "
+    "reports (window, phase, rate). With check: check an adapter.",
 )
 
 
 @app.callback()
 def list_(context: typer.Context, stack: Stacks = None, as_json: AsJson = False) -> None:
-    """List the QUIC stacks that are here, and the state that each reports: window, phase, rate or nothing.
+    """Without a command: list the QUIC stacks that are here, and which of a controller's values each reports.
 
     Those of the world quic are linked into its program. --stack NAME=COMMAND adds one behind an adapter, a
     program that speaks the protocol in quic/adapters/PROTOCOL.md. A scenario names a controller of it as
@@ -45,7 +46,7 @@ def check(
         list[str] | None,
         typer.Option("--controller", metavar="CC", help="Only this; may be repeated.", show_default="all"),
     ] = None,
-    duration: Annotated[str, typer.Option(help="How long each run takes.")] = "4 s",
+    duration: Annotated[str, typer.Option(help="Duration of each run, in virtual time.")] = "4 s",
     as_json: AsJson = False,
 ) -> None:
     """Check that an adapter is deterministic: that with equal seeds it sends equal packets.

@@ -28,9 +28,9 @@ _SPECIAL = {"qdisc": "fullpipe.runs.worlds.qdisc"}
 DEFAULT, *_ = _HOME
 _MEANING = {
     "sim": "simulated",
-    "kernel": "this machine's TCP over an emulated path",
+    "kernel": "this machine's TCP over an emulated path and queue",
     "quic": "QUIC stacks in virtual time",
-    "qdisc": "kernel, with a queue of Linux",
+    "qdisc": "as kernel, but with a queue of Linux's own",
     ALL: "without qdisc",
 }
 PAIR: tuple[str, str] = (DEFAULT, "kernel")
