@@ -152,7 +152,7 @@ bpf-objects:
 # Tests of the kernel world have the machine for themselves; the others share its cores.
 test-python: $(DEV)
 	$(BEGUN)
-	$(BIN)/python -m pytest --numprocesses logical --dist worksteal -m "not kernel $(LONG)"
+	$(BIN)/python -m pytest --numprocesses logical --dist worksteal --durations 25 -m "not kernel $(LONG)"
 	$(BIN)/python -m pytest -m "kernel $(LONG)"
 
 # The page is a part of the package: it is installed once it is built.

@@ -38,7 +38,7 @@ def test_usage_and_defaults_have_single_brackets() -> None:
     assert "Usage: fullpipe compare [OPTIONS] [CC...] " in invoke("compare", "--help")
     assert "[OPTIONS] PAPER[.CLAIM]... " in invoke("study", "run", "--help")
     assert "[OPTIONS] [-- COMMAND...] " in invoke("shell", "--help")
-    assert "[default: 5 in sim (10 for a grid)]" in " ".join(invoke("agree", "--help").split())
+    assert "[default: 5; for a grid 10]" in " ".join(invoke("agree", "--help").split())
 
 
 def test_help_paragraphs_wrap_only_at_width() -> None:

@@ -207,7 +207,7 @@ Worlds = Annotated[
 ]
 SEEDS_HELP = "Runs with different seeds in deterministic worlds, such as sim."
 REPETITIONS_HELP = "Repetitions in worlds that take real time, such as kernel."
-ATTEMPTS_HELP = "In the kernel: how often a run is tried, in all, if the emulator does not keep up."
+ATTEMPTS_HELP = "How often a run in real time is tried, in all, if the emulator does not keep up."
 Seeds = Annotated[int, typer.Option(help=SEEDS_HELP)]
 Repetitions = Annotated[int, typer.Option(help=REPETITIONS_HELP)]
 Attempts = Annotated[int, typer.Option(help=ATTEMPTS_HELP)]
