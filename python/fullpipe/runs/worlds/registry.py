@@ -10,6 +10,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from fullpipe import shipped
 from fullpipe.text import joined
 
 if TYPE_CHECKING:
@@ -70,9 +71,7 @@ def names() -> list[str]:
 
 def optional(*, there: bool = True) -> list[str]:
     """The names of the worlds that need a program: those whose program is there, or those that lack it."""
-    from fullpipe.runs.worlds import quic_program
-
-    return [name for name in _OPTIONAL if (quic_program.path() is not None) == there]
+    return [name for name in _OPTIONAL if (shipped.quic() is not None) == there]
 
 
 def controllers() -> list[Mapping[str, Any]]:
