@@ -269,6 +269,8 @@ _HEAVY = {"polars", "altair", "numpy", "vl_convert"}
         (["comapre"], {"fullpipe.cli.options", "fullpipe_studies", "rich", *_HEAVY}),
         (["compare", "--help"], {"fullpipe.cli.commands.run", "fullpipe_studies", "rich.markdown", *_HEAVY}),
         (["study", "--help"], {"fullpipe.cli.commands.run", "fullpipe_studies.claim", *_HEAVY}),
+        # `fullpipe_studies.later` says how a claim is to name altair.
+        (["study", "list"], {"altair", "sklearn", "vl_convert"}),
     ],
     ids=" ".join,
 )

@@ -5,6 +5,7 @@ unknown world is named or all worlds are listed, because that takes a while.
 """
 
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
@@ -87,7 +88,8 @@ def special() -> list[str]:
 def find(name: str) -> "World | None":
     """The world of that name, or None, e.g. for data that were made where other packages are installed."""
     if home := _HOME.get(name) or _OPTIONAL.get(name) or _SPECIAL.get(name):
-        world: World = import_module(home).WORLD
+        # Estimates of grids ask for the same few worlds thousands of times.
+        world: World = (sys.modules.get(home) or import_module(home)).WORLD
         return world
     if name not in _registered:
         load_installed()
