@@ -15,7 +15,7 @@ def load(group: str, register: Callable[[Any], None]) -> dict[str, str]:
 
 def names(group: str) -> set[str]:
     """The names of what packages offer in a group. Imports nothing of it."""
-    return metadata.entry_points(group=group).names
+    return {point.name for point in metadata.entry_points(group=group)}
 
 
 def parts(group: str, name: str) -> tuple[dict[str, Any], dict[str, str]]:
@@ -31,8 +31,8 @@ def parts(group: str, name: str) -> tuple[dict[str, Any], dict[str, str]]:
 
 def _each(group: str, use: Callable[[metadata.EntryPoint], None], name: str | None = None) -> dict[str, str]:
     broken: dict[str, str] = {}
-    points = metadata.entry_points(group=group)
-    for point in sorted(points if name is None else points.select(name=name), key=lambda one: one.name):
+    points = (one for one in metadata.entry_points(group=group) if name in (None, one.name))
+    for point in sorted(points, key=lambda one: one.name):
         try:
             use(point)
         # A package of somebody else may fail in any way, which must not hinder the rest.
