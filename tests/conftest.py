@@ -13,6 +13,7 @@ import pytest
 
 import fullpipe as fp
 import starting
+from fullpipe import shipped
 from fullpipe.measures.run import Run
 from fullpipe.report.results import Results
 from fullpipe.runs.worlds import kernel, quic_program, sim
@@ -21,8 +22,8 @@ from fullpipe.runs.worlds.world import Stop
 
 # The program with the QUIC stacks, for the tests that are about it. For all others there is none, so that
 # they find the same worlds wherever they run.
-QUIC = quic_program.path()
-os.environ[quic_program.VARIABLE] = ""
+QUIC = shipped.quic()
+os.environ[shipped.QUIC_VARIABLE] = ""
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
 # Those without programs, which the simulator does not run.

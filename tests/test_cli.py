@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from conftest import PATH, command
@@ -257,23 +258,43 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
     assert done.stdout == "[]\n"
 
 
+_HEAVY = {"polars", "altair", "numpy", "vl_convert"}
+
+
 @pytest.mark.parametrize(
-    ("word", "spared"),
+    ("words", "spared"),
     [
-        ("--version", ("typer", "polars", "altair", "numpy", "rich")),
-        ("--help", ("polars", "altair", "numpy", "vl_convert")),
+        (["--version"], {"typer", "rich", *_HEAVY}),
+        (["--help"], {"fullpipe.cli.options", "fullpipe_studies", "pydantic", "rich.markdown", *_HEAVY}),
+        (["comapre"], {"fullpipe.cli.options", "fullpipe_studies", "rich", *_HEAVY}),
+        (["compare", "--help"], {"fullpipe.cli.commands.run", "fullpipe_studies", "rich.markdown", *_HEAVY}),
+        (["study", "--help"], {"fullpipe.cli.commands.run", "fullpipe_studies.claim", *_HEAVY}),
+        # `fullpipe_studies.later` says how a claim is to name altair.
+        (["study", "list"], {"altair", "sklearn", "vl_convert"}),
     ],
+    ids=" ".join,
 )
-def test_what_answers_at_once_imports_little(word: str, spared: tuple[str, ...]) -> None:
+def test_what_answers_at_once_imports_little(words: list[str], spared: set[str]) -> None:
     """What a start costs is what it imports, however busy the machine is."""
     program = (
-        f"import sys; sys.argv = ['fullpipe', {word!r}]\n"
+        f"import sys; sys.argv = ['fullpipe', *{words!r}]\n"
         "from fullpipe.__main__ import main\n"
         "try: main()\n"
-        f"finally: print([one for one in {spared!r} if one in sys.modules], file=sys.stderr)"
+        "finally: print(*sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=600)
-    assert done.stderr == "[]\n" and done.stdout
+    imported = set(done.stdout.splitlines()[-1].split())
+    assert "fullpipe.report.streams" in imported
+    assert not spared & imported
+
+
+def test_list_of_commands_has_the_first_paragraph_of_each_help() -> None:
+    """It is printed without an import of the commands."""
+    commands = typer.main.get_command(cli.app).commands
+    lines = {name: cli.listed(name) for name in commands}
+    assert {"compare", "kernel", "study", "evaluate"} <= lines.keys()
+    for name, line in lines.items():
+        assert line is not None and line.help == commands[name].help.partition("\n\n")[0], name
 
 
 # Native calls that take hours, on the main thread: a capture with a hole of a terabyte, and a long run.

@@ -13,6 +13,7 @@ import fullpipe as fp
 from conftest import SIMULATED
 from fullpipe.report.figures import FIGURES, drawable, drawings, save, theme
 from fullpipe.report.figures import prepare as p
+from fullpipe.report.figures.svg import _numbered, described, labelled, picture, render
 from fullpipe.report.results import Results
 from fullpipe.scenario import path_facts
 
@@ -192,6 +193,25 @@ def test_figures_are_svg_and_optionally_png(small: Results, tmp_path: Path) -> N
     for path in written:
         head = path.read_bytes()[:8]
         assert head.startswith(b"<svg" if path.suffix == ".svg" else b"\x89PNG")
+
+
+def test_picture_is_that_of_the_whole_specification(small: Results) -> None:
+    """Zoom, which needs a script, is left out when a picture is drawn."""
+    drawn = next(one for one in drawings(small) if one.figure.name == "throughput")
+    assert [one["name"] for one in drawn.spec["params"]] == ["zoom"]
+    whole = labelled(_numbered(render("vegalite_to_svg", drawn.spec)), described(drawn.spec))
+    assert drawn.svg != whole
+    assert drawn.svg.replace(_INERT, "") == whole.replace(_INERT, "")
+    # A parameter on which colours depend stays.
+    asked = {
+        "params": [{"name": "chosen", "value": "#123456"}],
+        "mark": {"type": "point", "fill": {"expr": "chosen"}},
+    }
+    assert "#123456" in picture({**asked, "data": {"values": [{}]}})
+
+
+# What an interactive figure does not react to.
+_INERT = ' pointer-events="none"'
 
 
 def test_new_results_replace_old_figures(small: Results, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+import typer
 from typer.testing import CliRunner
 
 import fullpipe as fp
@@ -186,11 +187,15 @@ def test_long_controller_name_shortens_file_name(here: Path) -> None:
 def path_parameters() -> list[tuple[str, object]]:
     """Every parameter of every command that is a path, with what parses it."""
     found = []
-    for app in (cli.app, *(group.typer_instance for group in cli.app.registered_groups)):
-        for one in app.registered_commands:
+    groups = [typer.main.get_command(cli.app)]
+    for group in groups:
+        for one in group.commands.values():
+            if hasattr(one, "commands"):
+                groups.append(one)
+                continue
             for name, hint in typing.get_type_hints(one.callback, include_extras=True).items():
                 if "Path" in str(typing.get_args(hint)[:1]):
-                    found.append((f"{one.callback.__name__}.{name}", hint.__metadata__[0].parser))
+                    found.append((f"{one.name}.{name}", hint.__metadata__[0].parser))
     return found
 
 

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import fullpipe as fp
 import quic_tables
 from conftest import command
-from fullpipe import api, evidence
+from fullpipe import api, evidence, shipped
 from fullpipe.cli import app as cli
 from fullpipe.conformance.results import NOT_APPLICABLE, PASS
 from fullpipe.errors import OutputError
@@ -357,7 +357,7 @@ def test_full_qlog_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_unwritable_qlog_ends_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # No file may be larger than 1 MB: what is written beyond fails as on a full disk.
     limited = tmp_path / "limited"
-    limited.write_text(f"""#!/bin/sh\ntrap '' XFSZ\nulimit -f 2048\nexec '{quic_program.path()}' "$@"\n""")
+    limited.write_text(f"""#!/bin/sh\ntrap '' XFSZ\nulimit -f 2048\nexec '{shipped.quic()}' "$@"\n""")
     limited.chmod(0o755)
     monkeypatch.setenv(quic_program.VARIABLE, str(limited))
     with pytest.raises(OutputError, match="File too large"):

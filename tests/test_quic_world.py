@@ -140,19 +140,19 @@ def test_program_search_order_is_fixed(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(shipped, "_FOLDER", tmp_path / "package")
     monkeypatch.setattr(sys, "executable", str(tmp_path / "bin" / "python"))
     monkeypatch.setenv("PATH", str(tmp_path / "path"))
-    assert quic_program.path() is None
+    assert shipped.quic() is None
     (tmp_path / "path").mkdir()
     on_path = program(tmp_path / "path", "#!/bin/sh\n")
-    assert quic_program.path() == on_path
+    assert shipped.quic() == on_path
     (tmp_path / "package" / "bin").mkdir(parents=True)
     carried = program(tmp_path / "package" / "bin", "#!/bin/sh\n")
-    assert quic_program.path() == carried
+    assert shipped.quic() == carried
     (tmp_path / "bin").mkdir()
     beside = program(tmp_path / "bin", "#!/bin/sh\n")
-    assert quic_program.path() == beside
+    assert shipped.quic() == beside
     # What the environment names is a file, from here or from anywhere.
     monkeypatch.setenv(quic_program.VARIABLE, "./mine")
-    assert quic_program.path() == Path.cwd() / "mine"
+    assert shipped.quic() == Path.cwd() / "mine"
 
 
 def test_replaced_program_is_queried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,20 +13,26 @@ def load(group: str, register: Callable[[Any], None]) -> dict[str, str]:
     return _each(group, lambda point: register(point.load()))
 
 
-def parts(group: str) -> tuple[dict[str, Any], dict[str, str]]:
-    """What packages offer in a group, by its name, and why some of it cannot be used."""
+def names(group: str) -> set[str]:
+    """The names of what packages offer in a group. Imports nothing of it."""
+    return {point.name for point in metadata.entry_points(group=group)}
+
+
+def parts(group: str, name: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """What packages offer by a name in a group, by that name, and why some of it cannot be used."""
     found: dict[str, Any] = {}
 
     def keep(point: metadata.EntryPoint) -> None:
         found[point.name] = point.load()
 
-    broken = _each(group, keep)
+    broken = _each(group, keep, name)
     return found, broken
 
 
-def _each(group: str, use: Callable[[metadata.EntryPoint], None]) -> dict[str, str]:
+def _each(group: str, use: Callable[[metadata.EntryPoint], None], name: str | None = None) -> dict[str, str]:
     broken: dict[str, str] = {}
-    for point in sorted(metadata.entry_points(group=group), key=lambda one: one.name):
+    points = (one for one in metadata.entry_points(group=group) if name in (None, one.name))
+    for point in sorted(points, key=lambda one: one.name):
         try:
             use(point)
         # A package of somebody else may fail in any way, which must not hinder the rest.

@@ -4,6 +4,8 @@ In a checkout they are where they are made. A build puts them into `fullpipe/shi
 """
 
 import os
+import shutil
+import sys
 from pathlib import Path
 
 from fullpipe.errors import mistake
@@ -11,6 +13,9 @@ from fullpipe.errors import mistake
 _FOLDER = Path(__file__).with_name("shipped")
 SCENARIOS = Path("scenarios")
 GRIDS = SCENARIOS / "grids"
+# Names the program with the QUIC stacks, e.g. a developer's own.
+QUIC_VARIABLE = "FULLPIPE_QUIC"
+QUIC = "fullpipe-quic"
 
 
 def find(field: str, given: str | Path, folder: Path) -> Path:
@@ -42,3 +47,18 @@ def program(name: str) -> Path | None:
     """A program that the package carries; None without it."""
     path = _FOLDER / "bin" / name
     return path if path.is_file() and os.access(path, os.X_OK) else None
+
+
+def quic() -> Path | None:
+    """Where that program is: what the environment names, beside Python, in the package, or on the PATH.
+
+    None if there is none. An empty name in the environment says so.
+    """
+    if (named := os.environ.get(QUIC_VARIABLE)) is not None:
+        # Absolute, because what has no folder is looked for where programs are, not here.
+        return Path(named).absolute() if named else None
+    beside = Path(sys.executable).parent / QUIC
+    if beside.is_file() and os.access(beside, os.X_OK):
+        return beside
+    found = shutil.which(QUIC)
+    return program(QUIC) or (Path(found) if found else None)

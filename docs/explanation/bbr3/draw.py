@@ -84,7 +84,7 @@ def panel(frame: pl.DataFrame, title: str, y: str, shades: pl.DataFrame | None =
         .encode(
             x=alt.X("x:Q", title="time, s", scale=x),
             y=alt.Y("y:Q", title=y),
-            color=alt.Color(f"{line}:N", scale=colours, legend=charts.LEGEND),
+            color=alt.Color(f"{line}:N", scale=colours, legend=charts.legend()),
         )
     )
     if shades is not None:

@@ -87,7 +87,7 @@ def panel(
         .encode(
             x=alt.X("x:Q", title="time, s"),
             y=upright,
-            color=alt.Color(f"{line}:N", scale=colours, legend=charts.LEGEND),
+            color=alt.Color(f"{line}:N", scale=colours, legend=charts.legend()),
         )
     )
     rule = alt.Chart(alt.InlineData(values=[{"y": level}])).mark_rule(strokeDash=[4, 3], color=theme.INK)

@@ -39,8 +39,8 @@ def drawn(frame: pl.DataFrame, y: str, title: str) -> Any:
         .encode(
             x=alt.X("x:Q", title="seconds after the drop", scale=alt.Scale(nice=False)),
             y=alt.Y("y:Q", title=y),
-            color=alt.Color("form:N", scale=colours, legend=charts.LEGEND),
-            strokeDash=alt.StrokeDash("form:N", scale=dashes, legend=charts.LEGEND),
+            color=alt.Color("form:N", scale=colours, legend=charts.legend()),
+            strokeDash=alt.StrokeDash("form:N", scale=dashes, legend=charts.legend()),
         )
         .properties(width=WIDTH, height=HEIGHT, title=alt.TitleParams(title, fontSize=12))
     )

@@ -26,7 +26,8 @@ else:
 
 The rest are functions of the file, found by their names: `measure` (a run and its factors -> a row of plain
 values, or several), `figure` (the data -> an altair chart), `judge` (the data of one world -> checks) and,
-where it has them, `series` (a run -> time series for the figure), `explain` and `texts`.
+where it has them, `series` (a run -> time series for the figure), `explain` and `texts`. A claim here takes
+`alt` from `later`, which spares `study list` the import of altair.
 
 `claim` has these types, `take` measures that claims share, `charts` parts of figures.
 A judge compares values of runs with each `Statement` of the paper (`checks`); the checks decide the

@@ -3,48 +3,52 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe.report.figures import svg, theme
 from fullpipe.report.figures.prepare import records
 from fullpipe_studies.claim import Data
+from fullpipe_studies.later import alt
 
 WIDTH, HEIGHT = 420, 220
 # What the bars of `points` are, for subtitles.
 BARS = "bars: least to most of the runs"
 # Of legends of lines.
 STROKES: dict[str, Any] = {"symbolType": "stroke", "symbolStrokeWidth": 2}
-LEGEND = alt.Legend(orient="bottom", title=None, labelLimit=260, **STROKES)
 
 
-def spec(chart: alt.TopLevelMixin) -> dict[str, Any]:
+def legend() -> "alt.Legend":
+    """The legend of lines, below the figure."""
+    return alt.Legend(orient="bottom", title=None, labelLimit=260, **STROKES)
+
+
+def spec(chart: "alt.TopLevelMixin") -> dict[str, Any]:
     """A figure as Vega-Lite, in the look of all figures."""
     return theme.settled(chart.configure(**theme.config()).to_dict())
 
 
-def picture(chart: alt.TopLevelMixin) -> bytes:
+def picture(chart: "alt.TopLevelMixin") -> bytes:
     """A figure as a small PNG, for pages."""
     return svg.png(svg.picture(spec(chart)), scale=1.0)
 
 
-def values(frame: pl.DataFrame) -> alt.InlineData:
+def values(frame: pl.DataFrame) -> "alt.InlineData":
     """A table as data of a chart."""
     return alt.InlineData(values=records(frame))
 
 
-def controllers(frame: pl.DataFrame, column: str = "controller") -> alt.Color:
+def controllers(frame: pl.DataFrame, column: str = "controller") -> "alt.Color":
     """Each controller in its own colour, the same in every figure."""
     colours = theme.controller_colours(_names(frame, column))
     scale = alt.Scale(domain=list(colours), range=list(colours.values()))
-    return alt.Color(f"{column}:N", scale=scale, legend=LEGEND)
+    return alt.Color(f"{column}:N", scale=scale, legend=legend())
 
 
-def dashes(frame: pl.DataFrame, column: str = "controller") -> alt.StrokeDash:
+def dashes(frame: pl.DataFrame, column: str = "controller") -> "alt.StrokeDash":
     """Each controller's line with its own dashes, for readers who cannot distinguish the colours."""
     chosen = theme.controller_dashes(_names(frame, column))
     scale = alt.Scale(domain=list(chosen), range=list(chosen.values()))
-    return alt.StrokeDash(f"{column}:N", scale=scale, legend=LEGEND)
+    return alt.StrokeDash(f"{column}:N", scale=scale, legend=legend())
 
 
 def _names(frame: pl.DataFrame, column: str) -> list[str]:
@@ -64,11 +68,11 @@ def means(data: Data, by: Sequence[str], column: str) -> pl.DataFrame:
 
 def points(
     frame: pl.DataFrame,
-    x: alt.X,
+    x: "alt.X",
     y_title: str,
-    colour: alt.Color,
+    colour: "alt.Color",
     *,
-    dash: alt.StrokeDash | None = None,
+    dash: "alt.StrokeDash | None" = None,
     dashed: bool = True,
     ticks: Sequence[float] | None = None,
     reported: bool = False,
@@ -87,7 +91,7 @@ def points(
     reported = reported or frame["low"].equals(frame["high"])
     title = y_title if reported else [y_title, "(bars: least to most of all runs)"]
 
-    def upward(column: str) -> alt.Y:
+    def upward(column: str) -> "alt.Y":
         return alt.Y(f"{column}:Q", title=title, scale=scale, axis=axis)
 
     line = base.mark_line(strokeWidth=1.5).encode(y=upward("mean"))
@@ -103,7 +107,7 @@ def points(
 
 def every_run(
     runs: pl.DataFrame,
-    x: alt.X,
+    x: "alt.X",
     column: str,
     y_title: str,
     by: Sequence[str],
@@ -160,7 +164,7 @@ def worlds(
     subtitle: str | Sequence[str] = "",
     *,
     rigid: bool = False,
-) -> alt.TopLevelMixin:
+) -> "alt.TopLevelMixin":
     """One panel for each world, side by side; with the same axes if a panel has one of each.
 
     A subtitle may have several lines. Runs of another length, rate or set-up have axes of their own, and

@@ -12,7 +12,6 @@ from enum import Enum
 from importlib.util import find_spec
 from typing import Any, TypeAlias
 
-import altair as alt
 import polars as pl
 
 from fullpipe.measures.run import Run
@@ -37,6 +36,7 @@ from fullpipe_studies.checks import (
     share,
     within,
 )
+from fullpipe_studies.later import alt
 
 # What the files of claims import from here.
 __all__ = [
@@ -398,7 +398,7 @@ class Claim:
     # Where its scenarios were made for; another world in virtual time runs them if it is asked to.
     worlds: tuple[str, ...] = ("sim",)
     measure: Callable[[Trial], Row | Sequence[Row]] = _of_its_file
-    figure: Callable[[Data], alt.TopLevelMixin] = _of_its_file
+    figure: "Callable[[Data], alt.TopLevelMixin]" = _of_its_file
     judge: Callable[[Data], Sequence[Check]] = _of_its_file
     # What the figure shows of one run over time.
     series: Callable[[Trial], pl.DataFrame] | None = None

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe.report.figures import theme
 from fullpipe_studies import charts
 from fullpipe_studies.claim import Data
+from fullpipe_studies.later import alt
 
 _WIDTH, _HEIGHT = 300, 180
 
@@ -51,7 +51,7 @@ def of(frame: pl.DataFrame, part: Data) -> pl.DataFrame:
     return frame.filter(pl.col("world") == part.worlds[0])
 
 
-def lines(frame: pl.DataFrame, x: alt.X, y: alt.Y, by: str) -> Any:
+def lines(frame: pl.DataFrame, x: "alt.X", y: "alt.Y", by: str) -> Any:
     """Curves of a table, one for each value of `by`, which is no controller."""
     drawn = alt.Chart(charts.values(frame)).mark_line(strokeWidth=1.2, clip=True)
-    return drawn.encode(x=x, y=y, color=alt.Color(f"{by}:N", legend=charts.LEGEND))
+    return drawn.encode(x=x, y=y, color=alt.Color(f"{by}:N", legend=charts.legend()))

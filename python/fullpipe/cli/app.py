@@ -5,42 +5,26 @@ Exit codes: 0 done; 1 two worlds differ, or nobody can say (`agree`), a decision
 run failed (`study run`, `evaluate`); 2 a user error, or results that could not be written; 70 a defect of
 Fullpipe; 130 interrupted.
 
-Heavy modules are imported by the command that needs them, so that `--help` answers at once.
+Each command is imported when it is looked up, and imports heavy modules when it runs, so that `--help`
+answers at once.
 """
 
+import contextlib
+import copy
 import inspect
 import os
 import sys
-from collections.abc import Callable, Sequence
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from fullpipe import plugins
 from fullpipe.cli import usage
-from fullpipe.cli.commands import (
-    advise,
-    agree,
-    available,
-    compare,
-    conform,
-    deliveries,
-    flows,
-    gate,
-    kernel,
-    lab,
-    manual,
-    map,
-    merge,
-    replay,
-    run,
-    shell,
-    stacks,
-)
-from fullpipe.cli.options import WORLDS, complain
+from fullpipe.cli.commands import manual
 from fullpipe.report import provenance, streams
-from fullpipe.runs.worlds import registry
 from fullpipe.text import capitalised, shown
 
 
@@ -52,6 +36,8 @@ class _Command(TyperCommand):
     """
 
     def __init__(self, *args: Any, **named: Any) -> None:
+        from fullpipe.cli.options import WORLDS
+
         super().__init__(*args, **named)
         self.help = _reflowed(self.help)
         self._naming = [one for one in self.params if WORLDS in (getattr(one, "help", None) or "")]
@@ -73,10 +59,12 @@ class _Command(TyperCommand):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Prints the help, with the worlds of installed packages."""
         self._name_worlds(look=True)
-        with streams.own_text():
-            super().format_help(ctx, formatter)
+        _print_help(super().format_help, ctx, formatter)
 
     def _name_worlds(self, *, look: bool) -> None:
+        from fullpipe.cli.options import WORLDS
+        from fullpipe.runs.worlds import registry
+
         for one, template in zip(self._naming, self._templates, strict=True):
             one.help = template.replace(WORLDS, shown(registry.names_in_help(look=look)))  # type: ignore[attr-defined]
 
@@ -134,6 +122,26 @@ def _name_options(commands: typer.Typer) -> None:
             _name_options(group.typer_instance)
 
 
+def _print_help(printed: Callable[[Any, Any], None], ctx: Any, formatter: Any) -> None:
+    """Prints help by a method of Typer's.
+
+    Typer imports Rich's Markdown and tracebacks with its help, a third of what `--help` costs. As we use
+    neither, they are spared.
+    """
+    unused = {"rich.markdown": "Markdown", "rich.traceback": "Traceback"}
+    if not sys.modules.keys() & {"typer.rich_utils", *unused}:
+        for module, name in unused.items():
+            sys.modules[module] = types.ModuleType(module)
+            setattr(sys.modules[module], name, None)
+        # Another Typer may import more of them: it then finds the real ones.
+        with contextlib.suppress(ImportError):
+            import_module("typer.rich_utils")
+        for module in unused:
+            del sys.modules[module]
+    with streams.own_text():
+        printed(ctx, formatter)
+
+
 # Lines of help are padded to the width of the terminal, whatever the environment says that it is.
 _WIDEST = 1000
 
@@ -147,12 +155,21 @@ class _Group(TyperGroup):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Prints the help."""
-        with streams.own_text():
-            super().format_help(ctx, formatter)
+        _print_help(super().format_help, ctx, formatter)
 
 
 class _Commands(_Group):
     """The commands, with every expected error as one sentence on stderr and an exit code."""
+
+    def __init__(self, **named: Any) -> None:
+        super().__init__(**named)
+        self.commands = _ByName()  # type: ignore[assignment]
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Prints the help, without an import of our own commands."""
+        listing = copy.copy(self)
+        listing.commands = {name: listed(name) or self.commands[name] for name in self.commands}
+        super(_Commands, listing).format_help(ctx, formatter)
 
     def main(
         self,
@@ -197,7 +214,8 @@ def _guarded(command: Callable[[], object], words: Sequence[str]) -> int:
         context = getattr(error, "ctx", None)
         help_of = "fullpipe" if context is None else context.command_path
         see = f"see `{help_of} --help`"
-        return complain(f"{message} {capitalised(see)}" if message.endswith("?") else f"{message}; {see}")
+        ending = f" {capitalised(see)}" if message.endswith("?") else f"; {see}"
+        return streams.complain(message + ending)
     except typer.Abort:
         raise KeyboardInterrupt from None
     except Exception as error:
@@ -206,11 +224,11 @@ def _guarded(command: Callable[[], object], words: Sequence[str]) -> int:
 
         ours = _native.ScenarioError | _native.WorldError | _native.RecordingError | OutputError | SweepError
         if isinstance(error, ours):
-            return complain(str(error))
+            return streams.complain(str(error))
         if isinstance(error, _native.ControllerError):
             from fullpipe.scenario import controllers
 
-            return complain(f"{controllers.place_of(error)}{error}")
+            return streams.complain(f"{controllers.place_of(error)}{error}")
         raise
 
 
@@ -225,51 +243,154 @@ app = typer.Typer(
 )
 
 
-# The entry points of packages that have commands, and those of our own packages that may be missing.
+# The entry points of packages that have commands.
 GROUP = "fullpipe.commands"
+# Our commands: where each is below `fullpipe.cli.commands`, and the first paragraph of its help.
+_OWN = {
+    "advise": (
+        "advise:advise",
+        "Say which congestion control a path should run, what would change the answer, and how to apply it.",
+    ),
+    "map": ("map:map_", "Map which congestion control is best, over two quantities of the path."),
+    "compare": (
+        "compare:compare",
+        "Compare controllers, each alone on the path; print a table and write a report.",
+    ),
+    "run": (
+        "run:run",
+        "Run a scenario and print a table of its flows and queues; with several seeds, means and intervals.",
+    ),
+    "agree": (
+        "agree:agree",
+        "Run a scenario, or a grid of them, in two worlds; report how far they are apart. By default these "
+        "are the simulator and the kernel.",
+    ),
+    "merge": (
+        "merge:merge",
+        "Merge what a command ran with --shard 1/N to N/N; the same command without --shard then reports.",
+    ),
+    "lab": ("lab:lab", "Open the lab: live simulations, comparisons and decision maps in your browser."),
+    "shell": ("shell:shell", "Run a command, or a shell, behind an emulated path. Shells nest."),
+    "conform": (
+        "conform:conform",
+        "Check a controller against the cases of BBRv3: the draft's examples, and known bugs of "
+        "implementations.",
+    ),
+    "replay": (
+        "replay:replay",
+        "Replay recorded kernel decisions with Fullpipe's controllers. Exit code 1: some decision differs.",
+    ),
+    "deliveries": (
+        "deliveries:deliveries",
+        "Generate the delivery trace of a plausible cellular link, for `path.deliveries` in a scenario.",
+    ),
+    "flows": (
+        "flows:flows",
+        "List the TCP flows of a packet capture: start, bytes, and pauses of more than 100 ms.",
+    ),
+    "controllers": ("available:controllers", "List the congestion controllers and their parameters."),
+    "queues": ("available:queues", "List the queue disciplines and their settings."),
+    "schema": ("available:schema", "Print the JSON Schema of a scenario."),
+    "doctor": (
+        "available:doctor",
+        "Report what this machine can do, what is missing, and how to fix it.",
+    ),
+    "help": ("manual:help_", "Show the help of a command, or this list of commands."),
+    "man": ("manual:man", "Print the manual page, for `man -l` or /usr/share/man/man1."),
+    "completion": (
+        "manual:completion",
+        'Print a completion script for a shell, e.g. `eval "$(fullpipe completion bash)"`.',
+    ),
+    "kernel": ("kernel:app", "Load our controllers into this kernel; record and check its TCP."),
+    "gate": ("gate:app", "Report each change of a controller, in continuous integration."),
+    "stacks": ("stacks:app", "List the stacks that are here and what each can tell; check an adapter."),
+}
+_SETTINGS = {"shell": {"allow_interspersed_args": False}}
+# The same paragraph for the commands of our own package that may be missing.
 _STUDIES = {
-    "study": "Reproduce the papers' figures and tables; not installed.",
-    "evaluate": "Report on a controller by the criteria of RFC 9743; not installed.",
+    "evaluate": "Report on a controller by the criteria of RFC 9743 (BCP 133), compared with CUBIC, Reno and "
+    "BBRv1.",
+    "study": "Reproduce the papers' figures and tables.",
 }
-_ELSEWHERE = {
-    name: (
-        text,
+
+
+class _ByName(Mapping[str, Any]):
+    """The commands by their names; each is imported when it is looked up."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._made:
+            self._made[name] = _made(name)
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        from fullpipe import plugins
+
+        return iter(dict.fromkeys([*_OWN, *sorted({*plugins.names(GROUP), *_STUDIES})]))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+
+def listed(name: str) -> TyperCommand | None:
+    """What the list of commands shows of one that need not be imported; None for others."""
+    if name in _OWN:
+        return TyperCommand(name, help=_OWN[name][1])
+    from fullpipe import plugins
+
+    if name not in _STUDIES:
+        return None
+    text = _STUDIES[name] if name in plugins.names(GROUP) else f"{_STUDIES[name].rstrip('.')}; not installed."
+    return TyperCommand(name, help=text)
+
+
+def _made(name: str) -> Any:
+    """The command of that name. Raises `KeyError` if there is none."""
+    if name in _OWN:
+        module, _, attribute = _OWN[name][0].partition(":")
+        found = getattr(import_module(f"fullpipe.cli.commands.{module}"), attribute)
+    else:
+        found = _of_package(name)
+    alone = typer.Typer()
+    if isinstance(found, typer.Typer):
+        alone.add_typer(found, name=name)
+    elif isinstance(found, str):
+        _add_unusable(alone, name, found)
+    else:
+        alone.command(name, context_settings=_SETTINGS.get(name))(found)
+    _name_options(alone)
+    return typer.main.get_group(alone).commands[name]
+
+
+def _of_package(name: str) -> Any:
+    """A command of an installed package, or a sentence that says why it cannot be used."""
+    from fullpipe import plugins
+
+    found, broken = plugins.parts(GROUP, name)
+    if name in found and not isinstance(found[name], typer.Typer) and not inspect.isfunction(found[name]):
+        broken[name] = f"{shown(repr(found[name]))} is no typer.Typer and no function"
+    if name in broken:
+        return f"the command {name} cannot be used: {broken[name]}"
+    if name in found:
+        return found[name]
+    if name not in _STUDIES:
+        raise KeyError(name)
+    return (
         f"the command {name} is not installed; install the package fullpipe-studies, "
-        "in a checkout by `pip install ./packages/studies`",
+        "in a checkout by `pip install ./packages/studies`"
     )
-    for name, text in _STUDIES.items()
-}
 
 
-def _add_installed() -> None:
-    """Adds the commands of installed packages; what cannot be used says why when it is called."""
-    own = {one.name or getattr(one.callback, "__name__", "") for one in app.registered_commands}
-    own |= {one.name for one in app.registered_groups}
-    found, broken = plugins.parts(GROUP)
-    for name, commands in found.items():
-        if name in own or name in broken:
-            continue
-        if isinstance(commands, typer.Typer):
-            app.add_typer(commands, name=name)
-        elif inspect.isfunction(commands):
-            app.command(name)(commands)
-        else:
-            broken[name] = f"{shown(repr(commands))} is no typer.Typer and no function"
-    for name, (text, sentence) in _ELSEWHERE.items():
-        if name not in found and name not in broken:
-            _add_missing(name, text, sentence)
-    for name in sorted(broken.keys() - own):
-        _add_missing(name, "Not usable.", f"the command {name} cannot be used: {broken[name]}")
-
-
-def _add_missing(name: str, text: str, sentence: str) -> None:
-    """A command that takes anything and says why it does nothing."""
+def _add_unusable(commands: typer.Typer, name: str, sentence: str) -> None:
+    """Adds a command that takes anything and says why it does nothing."""
 
     def command() -> None:
-        raise typer.Exit(complain(sentence))
+        raise typer.Exit(streams.complain(sentence))
 
     anything = {"allow_extra_args": True, "ignore_unknown_options": True}
-    app.command(name, help=text, context_settings=anything)(command)
+    commands.command(name, help="Not usable.", context_settings=anything)(command)
 
 
 def _print_version(wanted: bool) -> None:
@@ -287,29 +408,3 @@ def _options(
     ] = False,
 ) -> None:
     pass
-
-
-app.command()(advise.advise)
-app.command(name="map")(map.map_)
-app.command()(compare.compare)
-app.command()(run.run)
-app.command(help=agree.HELP)(agree.agree)
-app.command()(merge.merge)
-app.command()(lab.lab)
-app.command(context_settings={"allow_interspersed_args": False})(shell.shell)
-app.add_typer(kernel.app, name="kernel")
-app.command()(conform.conform)
-app.add_typer(gate.app, name="gate")
-app.add_typer(stacks.app, name="stacks")
-app.command()(replay.replay)
-app.command()(deliveries.deliveries)
-app.command()(flows.flows)
-app.command()(available.controllers)
-app.command()(available.queues)
-app.command()(available.schema)
-app.command()(available.doctor)
-app.command(name="help")(manual.help_)
-app.command()(manual.man)
-app.command()(manual.completion)
-_add_installed()
-_name_options(app)

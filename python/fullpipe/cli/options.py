@@ -2,7 +2,6 @@
 
 import inspect
 import os
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,9 +13,12 @@ import typer
 
 from fullpipe.advisor import goals
 from fullpipe.evidence import LARGER
+from fullpipe.report.streams import MISTAKE as MISTAKE
+from fullpipe.report.streams import complain as complain
+from fullpipe.report.streams import say as say
 from fullpipe.runs.worlds import registry
 from fullpipe.scenario.path import OPTIONS, Option
-from fullpipe.text import MOST_SENTENCE, counted, joined, lines, minutes, shown
+from fullpipe.text import counted, joined, minutes
 
 if TYPE_CHECKING:
     from fullpipe.cli.progress import Watching
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from fullpipe.report.screen import Screen
     from fullpipe.runs.engines import Engine
 
-MISTAKE = 2
 DISAGREE = 1
 
 # From this estimate on, a command says beforehand how long its runs take.
@@ -314,17 +315,6 @@ def engine_of(name: str, address: str | None, worlds: "Sequence[str]") -> "Engin
     from fullpipe.runs.engines.ray import Ray
 
     return Ray(address)
-
-
-def complain(sentence: str) -> int:
-    """Prints an error in one line; returns the exit code for a user error."""
-    say(f"fullpipe: {shown(sentence, MOST_SENTENCE)}")
-    return MISTAKE
-
-
-def say(line: str) -> None:
-    """Prints a line of progress, a note or an error."""
-    print(lines(line), file=sys.stderr, flush=True)
 
 
 def show_work(runs: int, seconds: float) -> None:

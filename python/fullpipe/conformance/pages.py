@@ -10,6 +10,7 @@ from fullpipe.conformance import minimal
 from fullpipe.conformance.results import FAIL, LOSS, CaseResults, Played, Result
 from fullpipe.report import provenance as origin
 from fullpipe.report.figures.svg import Renderer, picture
+from fullpipe.report.figures.vega import Spec
 from fullpipe.report.page import Heading, figure, page, provenance, table
 from fullpipe.report.page import text as _text
 from fullpipe.report.unsupported import Unsupported, section
@@ -35,20 +36,20 @@ def summary_table(conformance_report: CaseResults, *, linked: bool = False) -> s
 
 
 class Drawing:
-    """Draws the figures of results in a thread, while other cases are played."""
+    """Draws the figures of results in a thread, while other cases are played and the next are prepared."""
 
     def __init__(self, renderer: Renderer) -> None:
         self._renderer = renderer
-        self._drawn: dict[str, Future[list[str]]] = {}
+        self._begun: dict[str, list[Future[str]]] = {}
 
     def begin(self, one: Result) -> None:
         """Draws the figures of a controller's result."""
-        self._drawn[one.case.name] = self._renderer.later(_drawn, one, _FIGURES)
+        self._begun[one.case.name] = [self._renderer.picture(spec) for spec in _specs(one, _FIGURES)]
 
-    def drawn(self, one: Result, names: Sequence[str]) -> list[str]:
+    def pictures(self, one: Result, names: Sequence[str]) -> Iterator[str]:
         """The figures of a result, which were begun before or are drawn now."""
-        begun = self._drawn.pop(one.case.name, None)
-        return _drawn(one, names) if begun is None else begun.result()
+        begun = self._begun.pop(one.case.name, None)
+        return _pictures(one, names) if begun is None else (each.result() for each in begun)
 
 
 def write(conformance_report: CaseResults, folder: Path, drawing: Drawing | None = None) -> Path:
@@ -121,7 +122,7 @@ def _page(conformance_report: CaseResults, one: Result, folder: Path, drawing: D
         _criteria(one, "Seed" if conformance_report.program is None else "Repetition"),
         _unsupported(conformance_report, one.unsupported),
         _repeat(conformance_report, one, folder),
-        *(_drawn(one, names) if drawing is None else drawing.drawn(one, names)),
+        *_figures(one, names, _pictures(one, names) if drawing is None else drawing.pictures(one, names)),
         _provenance(conformance_report),
     ]
     return page(f"Fullpipe: {case.name}, {conformance_report.controller}", sections, [])
@@ -170,11 +171,17 @@ def _repeat(conformance_report: CaseResults, one: Result, folder: Path) -> str:
     return f"<p>The scenario{'s' if len(names) > 1 else ''} of the failure: {'; '.join(runs)}.</p>"
 
 
-def _drawn(one: Result, names: Sequence[str]) -> list[str]:
-    return list(_figures(one, names))
+def _specs(one: Result, names: Sequence[str]) -> Iterator[Spec]:
+    from fullpipe.report.figures import BY_NAME
+
+    return (BY_NAME[name].draw(played.runs) for played in one.played for name in names)
 
 
-def _figures(one: Result, names: Sequence[str]) -> Iterator[str]:
+def _pictures(one: Result, names: Sequence[str]) -> Iterator[str]:
+    return map(picture, _specs(one, names))
+
+
+def _figures(one: Result, names: Sequence[str], pictures: Iterator[str]) -> Iterator[str]:
     from fullpipe.report.figures import BY_NAME
 
     number = 0
@@ -183,8 +190,7 @@ def _figures(one: Result, names: Sequence[str]) -> Iterator[str]:
         if played.marks:
             yield _marks(played)
         for name in names:
-            drawn = picture(BY_NAME[name].draw(played.runs))
-            yield figure(number, f"{name}-{number}", drawn, BY_NAME[name].look_at(played.runs))
+            yield figure(number, f"{name}-{number}", next(pictures), BY_NAME[name].look_at(played.runs))
             number += 1
 
 

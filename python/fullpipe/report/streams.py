@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import IO, Any, TextIO, cast
 
-from fullpipe.text import lines, printable
+from fullpipe.text import MOST_SENTENCE, lines, printable, shown
 
 MISTAKE = 2
 
@@ -133,3 +133,14 @@ def _stream(descriptor: int, before: TextIO | None) -> tuple[TextIO, Tolerant]:
         # No message is longer; results on stdout may be.
         stream.clean = lines
     return stream, raw
+
+
+def complain(sentence: str) -> int:
+    """Prints an error in one line; returns the exit code for a user error."""
+    say(f"fullpipe: {shown(sentence, MOST_SENTENCE)}")
+    return MISTAKE
+
+
+def say(line: str) -> None:
+    """Prints a line of progress, a note or an error."""
+    print(lines(line), file=sys.stderr, flush=True)

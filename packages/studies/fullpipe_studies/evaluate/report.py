@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe.report import page
@@ -27,6 +26,7 @@ from fullpipe_studies.evaluate.criteria import UNCHECKED
 from fullpipe_studies.evaluate.run import Result, Row
 from fullpipe_studies.evaluate.scene import FLOOR_PACKETS, SPREAD
 from fullpipe_studies.evaluate.verdicts import BESIDE, FEWEST, STANDARDS, Cell, Verdict
+from fullpipe_studies.later import alt
 
 RULES = (
     "RFC 9743 is no checklist and has no thresholds: the community weighs. So nothing here passes or "

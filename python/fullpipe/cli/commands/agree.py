@@ -32,7 +32,7 @@ from fullpipe.cli.other_results import GRID, SCENARIO, refuse_others
 from fullpipe.runs.worlds import registry
 
 _PAIR = ",".join(registry.PAIR)
-HELP = (
+_HELP = (
     "Run a scenario, or a grid of them, in two worlds; report how far they are apart. By default these are "
     "the simulator and the kernel.\n\n"
     f"Tolerances of a single scenario: {TOLERANCES}. A mean within the range of the second world's own runs "
@@ -210,3 +210,6 @@ def agree(
         write(found.results, folder)
     if not found.agrees:
         raise typer.Exit(DISAGREE)
+
+
+agree.__doc__ = _HELP  # It is not a literal.

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fullpipe.cli.options import MISTAKE
+from fullpipe.report.streams import MISTAKE
 
 SHELLS = ("bash", "zsh", "fish")
 # Typer's scripts set this variable to ask for completions.

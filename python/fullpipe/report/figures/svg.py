@@ -5,11 +5,10 @@ import html
 import re
 import resource
 import threading
-from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from importlib import metadata
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from fullpipe.errors import OutputError
 from fullpipe.text import printable, shown
@@ -17,8 +16,6 @@ from fullpipe.text import printable, shown
 # The renderer is a JavaScript engine, which reserves this much address space and ends the process without it.
 _ADDRESS_SPACE = 80_000_000_000
 _PROC = Path("/proc/self")
-
-T = TypeVar("T")
 
 
 def picture(spec: dict[str, Any], label: str | None = None) -> str:
@@ -33,7 +30,15 @@ def picture(spec: dict[str, Any], label: str | None = None) -> str:
             "the figures cannot be drawn: the renderer reserves 80 GB of address space, which is not memory, "
             "and `ulimit -v` allows less; raise that limit"
         )
-    return labelled(_numbered(render("vegalite_to_svg", printable_spec(spec))), label or described(spec))
+    return labelled(
+        _numbered(render("vegalite_to_svg", _still(printable_spec(spec)))), label or described(spec)
+    )
+
+
+def _still(spec: dict[str, Any]) -> dict[str, Any]:
+    """A specification without zoom, which a picture cannot show: it is a tenth of what that costs."""
+    kept = [one for one in spec.get("params", ()) if one.get("bind") != "scales"]
+    return {**spec, "params": kept}
 
 
 def _numbered(svg: str) -> str:
@@ -61,16 +66,8 @@ class Renderer:
         Raises:
             OutputError: No thread can be started.
         """
-        return self.later(picture, spec)
-
-    def later(self, draw: Callable[..., T], *given: Any) -> "Future[T]":
-        """What a function that draws returns, later.
-
-        Raises:
-            OutputError: No thread can be started.
-        """
         try:
-            return self._thread.submit(draw, *given)
+            return self._thread.submit(picture, spec)
         except RuntimeError as error:
             raise OutputError(
                 f"the figures cannot be drawn: {error}; give the command again where it may use more threads"

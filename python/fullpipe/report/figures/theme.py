@@ -17,7 +17,7 @@ INK = "#2f3640"
 QUIET = "#79818d"
 GRID = "#e4e7eb"
 PAPER = "#ffffff"
-FONT = "Inter, 'Helvetica Neue', Helvetica, Arial, 'DejaVu Sans', sans-serif"
+FONT = "Inter, 'Helvetica Neue', Helvetica, Arial, 'Liberation Sans', sans-serif"
 
 # Controllers with a colour of their own, which is the same in every figure and used for nothing else.
 CONTROLLER = {

@@ -142,7 +142,14 @@ class Local:
 
     def _next(self, waiting: Sequence[Task], running: Sequence[Task]) -> Task | None:
         """The first task that may run next to the running ones."""
-        return next((task for task in waiting if self._fits(task, running)), None)
+        refused = None
+        for task in waiting:
+            # The next one is often a repetition of it, which fits no better.
+            if task.job.alternative is not refused:
+                if self._fits(task, running):
+                    return task
+                refused = task.job.alternative
+        return None
 
     def _fits(self, task: Task, running: Sequence[Task]) -> bool:
         if not running:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TypeAlias
 
 from fullpipe import files
@@ -24,7 +25,7 @@ class Job:
     # Where its packets are logged. A log changes nothing about the run, and so not its address either.
     logs: Logs | None = None
 
-    @property
+    @cached_property
     def rate_bps(self) -> float:
         """The highest rate of the path, which determines how much work its packets are."""
         facts = path_facts.of(self.alternative)

@@ -10,9 +10,7 @@ import hashlib
 import json
 import math
 import os
-import shutil
 import subprocess
-import sys
 import threading
 import time
 import weakref
@@ -28,10 +26,9 @@ from fullpipe.runs.worlds import child, stacks
 from fullpipe.runs.worlds.job import Progress
 from fullpipe.text import MOST_SHOWN, shown
 
-VARIABLE = "FULLPIPE_QUIC"
+VARIABLE = shipped.QUIC_VARIABLE
 PROTOCOL = 2
 FIX = "`make quic` in a checkout of Fullpipe builds it"
-_NAME = "fullpipe-quic"
 _TICK_S = 0.1
 # For what takes milliseconds: a program that needs longer is another one.
 _PATIENCE_S = 20.0
@@ -71,21 +68,6 @@ class About:
         return ", ".join(one["crate"] for one in self.stacks)
 
 
-def path() -> Path | None:
-    """Where the program is: what the environment names, beside Python, in the package, or where programs are.
-
-    None if there is none. An empty name in the environment says so.
-    """
-    if (named := os.environ.get(VARIABLE)) is not None:
-        # Absolute, because what has no folder is looked for where programs are, not here.
-        return Path(named).absolute() if named else None
-    beside = Path(sys.executable).parent / _NAME
-    if beside.is_file() and os.access(beside, os.X_OK):
-        return beside
-    found = shutil.which(_NAME)
-    return shipped.program(_NAME) or (Path(found) if found else None)
-
-
 def about() -> About:
     """What the program says of itself. Asked once for each file.
 
@@ -107,7 +89,7 @@ def about() -> About:
 def controllers() -> list[dict[str, Any]]:
     """The controllers inside the stacks, as `fullpipe controllers` lists them; none without the program."""
     try:
-        linked = about().stacks if path() is not None else ()
+        linked = about().stacks if shipped.quic() is not None else ()
     except _native.WorldError:
         return []  # `fullpipe doctor` says why.
     inside = [
@@ -572,9 +554,9 @@ def _most_of_series(spec_json: str) -> int:
 
 
 def _there() -> Path:
-    found = path()
+    found = shipped.quic()
     if found is None:
-        raise _with_fix(f"there is no program {_NAME}, which has the QUIC stacks", FIX)
+        raise _with_fix(f"there is no program {shipped.QUIC}, which has the QUIC stacks", FIX)
     return found
 
 

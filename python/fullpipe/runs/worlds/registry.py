@@ -5,11 +5,13 @@ unknown world is named or all worlds are listed, because that takes a while.
 """
 
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from fullpipe import shipped
 from fullpipe.text import joined
 
 if TYPE_CHECKING:
@@ -77,9 +79,7 @@ def names() -> list[str]:
 
 def optional(*, there: bool = True) -> list[str]:
     """The names of the worlds that need a program: those whose program is there, or those that lack it."""
-    from fullpipe.runs.worlds import quic_program
-
-    return [name for name in _OPTIONAL if (quic_program.path() is not None) == there]
+    return [name for name in _OPTIONAL if (shipped.quic() is not None) == there]
 
 
 def controllers() -> list[Mapping[str, Any]]:
@@ -95,7 +95,8 @@ def special() -> list[str]:
 def find(name: str) -> "World | None":
     """The world of that name, or None, e.g. for data that were made where other packages are installed."""
     if home := _HOME.get(name) or _OPTIONAL.get(name) or _SPECIAL.get(name):
-        world: World = import_module(home).WORLD
+        # Estimates of grids ask for the same few worlds thousands of times.
+        world: World = (sys.modules.get(home) or import_module(home)).WORLD
         return world
     if name not in _registered:
         load_installed()

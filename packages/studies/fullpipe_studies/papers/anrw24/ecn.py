@@ -16,11 +16,11 @@ not to be found, hence the cases. RTTs, disciplines and buffer are ours.
 import math
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, layers, sharing
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, number
+from fullpipe_studies.later import alt
 
 _RATE_MBPS = 100
 _CUBICS = 5
@@ -60,7 +60,7 @@ def measure(trial: Trial) -> Row:
     return {"bbr_share": sharing.share(by_flow, "bbr")}
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     frame = charts.means(data, ["case", "queue", "rtt_ms"], "bbr_share")
 
     def panel(part: Data) -> Any:
@@ -83,7 +83,7 @@ def figure(data: Data) -> alt.TopLevelMixin:
     )
 
 
-def _coloured(frame: pl.DataFrame) -> alt.Color:
+def _coloured(frame: pl.DataFrame) -> "alt.Color":
     """Each case in its own colour, with squares in the legend as of bars."""
     return charts.controllers(frame, "case").legend(
         alt.Legend(orient="bottom", title=None, symbolType="square")

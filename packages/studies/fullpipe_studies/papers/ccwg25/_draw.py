@@ -3,17 +3,17 @@
 from collections.abc import Sequence
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, layers
 from fullpipe_studies.claim import Data
+from fullpipe_studies.later import alt
 
 # Two side by side are readable on a page.
 _PANEL_WIDTH, _PANEL_HEIGHT = 225, 150
 
 
-def lines(frame: pl.DataFrame, x: alt.X, y: alt.Y, by: str, level: float | None = None) -> Any:
+def lines(frame: pl.DataFrame, x: "alt.X", y: "alt.Y", by: str, level: float | None = None) -> Any:
     """Curves of a table, one for each value of `by`, with a dashed level."""
     colour = charts.controllers(frame, by)
     dash = charts.dashes(frame) if by == "controller" else alt.Undefined
@@ -44,7 +44,7 @@ def panels(frame: pl.DataFrame, by: str, titles: dict[Any, str], draw: Any, colu
 
 def means(
     data: Data,
-    x: alt.X,
+    x: "alt.X",
     column: str,
     y_title: str,
     split: Sequence[str],

@@ -10,11 +10,11 @@ rounds, which the queue prolongs, and its peaks are higher. CUBIC, which has no 
 
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, take
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, number
+from fullpipe_studies.later import alt
 from fullpipe_studies.papers.ccwg25 import _draw, _path
 
 _UP = "probe_bw_up"
@@ -64,7 +64,7 @@ def measure(trial: Trial) -> Row:
 series = _path.drawn
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     def panel(part: Data) -> Any:
         frame = part.series
         if "rate_mbps" in frame.columns:

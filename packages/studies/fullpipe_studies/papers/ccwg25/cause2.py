@@ -13,10 +13,9 @@ further. The queue grows with the estimate.
 import math
 from typing import Any
 
-import altair as alt
-
 from fullpipe_studies import charts, take
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, number
+from fullpipe_studies.later import alt
 from fullpipe_studies.papers.ccwg25 import _draw, _path
 
 _JITTERS_US = (0, _path.NATURAL_US, 500, 1000, 2000)
@@ -51,7 +50,7 @@ def measure(trial: Trial) -> Row:
     }
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     def panel(part: Data) -> Any:
         x = alt.X("jitter_us:Q", title="maximum jitter of the hosts, µs")
         frames = {

@@ -10,11 +10,10 @@ BBR in shallow buffers is twice CUBIC's share.
 
 from typing import Any
 
-import altair as alt
-
 from fullpipe.text import joined
 from fullpipe_studies import charts, sharing
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, number
+from fullpipe_studies.later import alt
 from fullpipe_studies.papers.ccwg25 import _draw, _path
 
 # The buffers of the slides, and a deeper one.
@@ -49,7 +48,7 @@ def measure(trial: Trial) -> Row:
     return {"share": share, "cubic_share": None if share is None else 1 - share}
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     def panel(part: Data) -> Any:
         x = alt.X("buffer_bdp:Q", title="buffer, BDP", scale=alt.Scale(type="log", base=2))
         by = ["controller", "rate_mbps", "buffer_bdp"]

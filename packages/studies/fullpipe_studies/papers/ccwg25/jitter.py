@@ -19,11 +19,11 @@ import random
 from functools import cache
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, take
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, number
+from fullpipe_studies.later import alt
 from fullpipe_studies.papers.ccwg25 import _draw, _path
 
 _NONE, _ONE, _MOST = 0.0, 1.0, 4.0
@@ -104,7 +104,7 @@ def measure(trial: Trial) -> Row:
     }
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     def panel(part: Data) -> Any:
         slow = Data(part.runs.filter(pl.col("rate_mbps") == _path.SLOW), part.series)
         x = alt.X("jitter_rtts:Q", title="jitter, RTTmin")

@@ -19,11 +19,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, sharing
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, number
+from fullpipe_studies.later import alt
 from fullpipe_studies.papers.ccwg25 import _draw, _path
 
 _LATER_S = 10.0
@@ -113,7 +113,7 @@ def series(trial: Trial) -> pl.DataFrame:
     return sharing.acknowledged(trial.run, _BIN_S, seconds)
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     def panel(part: Data) -> Any:
         frame = part.series
         late = part.runs.filter(pl.col("start") == _LATER)

@@ -12,11 +12,11 @@ If the slides mean the peaks, it is the 99th percentile, which is checked too.
 
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, take
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, number
+from fullpipe_studies.later import alt
 from fullpipe_studies.papers.ccwg25 import _draw, _path
 
 _BUFFER = "8 bdp"
@@ -47,7 +47,7 @@ def measure(trial: Trial) -> Row:
 series = _path.drawn
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     def panel(part: Data) -> Any:
         frame = part.series
         if "rtts" in frame.columns:

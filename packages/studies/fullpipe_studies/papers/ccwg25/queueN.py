@@ -16,11 +16,11 @@ seen, and before those of BBRv3: before, only the median and the two ends were c
 from itertools import pairwise
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, take
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, number
+from fullpipe_studies.later import alt
 from fullpipe_studies.papers.ccwg25 import _draw, _path
 
 _FEW, _MANY, _DEEP = 2, 16, 8
@@ -54,7 +54,7 @@ def measure(trial: Trial) -> Row:
     }
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     def panel(part: Data) -> Any:
         x = alt.X("flows:Q", title="flows", scale=alt.Scale(type="log", base=2))
         paths = {

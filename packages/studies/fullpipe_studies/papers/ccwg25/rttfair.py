@@ -12,11 +12,10 @@ the slides do not say so, and it is no check of shape.
 import math
 from typing import Any
 
-import altair as alt
-
 from fullpipe.text import joined
 from fullpipe_studies import charts, sharing, take
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, number, own
+from fullpipe_studies.later import alt
 from fullpipe_studies.papers.ccwg25 import _draw, _path
 
 _SHORT_MS = 10
@@ -54,7 +53,7 @@ def measure(trial: Trial) -> Row:
     return {"long_share": sharing.share(by_flow, _LONG)}
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     def panel(part: Data) -> Any:
         x = alt.X("long_ms:Q", title="longer RTTmin, ms")
         titles = {

@@ -21,7 +21,6 @@ import itertools
 import math
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe.report.figures import theme
@@ -38,6 +37,7 @@ from fullpipe_studies.claim import (
     Values,
     number,
 )
+from fullpipe_studies.later import alt
 from fullpipe_studies.papers.ccwg25 import _arrivals, _draw, _path
 
 _RATE_MBPS, _RTT_MS = 3000, 10
@@ -88,7 +88,7 @@ def series(trial: Trial) -> pl.DataFrame:
     return _arrivals.by_size(_outcomes(trial))
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     def panel(part: Data) -> Any:
         x = alt.X(
             "bytes:Q",

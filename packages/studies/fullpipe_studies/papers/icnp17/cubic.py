@@ -11,11 +11,11 @@ Ours: over two thirds for BBR (direction) and 90 % with 0.8 BDP, and less with 8
 
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, layers, sharing
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial
+from fullpipe_studies.later import alt
 from fullpipe_studies.papers.icnp17 import _path
 
 _EACH = (1, 2)
@@ -40,7 +40,7 @@ def measure(trial: Trial) -> Row:
     return {"bbr_share": sharing.share(sharing.rates(trial.run, after_s), "bbr")}
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     frame = charts.means(data, ["each", "buffer_bdp"], "bbr_share").with_columns(
         pl.format("{} of each", pl.col("each")).alias("flows")
     )

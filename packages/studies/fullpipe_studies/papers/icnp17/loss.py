@@ -11,11 +11,11 @@ is sent. No figure of the paper's was at hand.
 
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, layers, take
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial
+from fullpipe_studies.later import alt
 from fullpipe_studies.papers.icnp17 import _path
 
 _FLOWS = (2, 6)
@@ -44,7 +44,7 @@ def measure(trial: Trial) -> Row:
     return {"loss_pct": 100 * again / (again + arrived) if arrived else None}
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     frame = charts.means(data, ["controller", "flows"], "loss_pct")
 
     def panel(part: Data) -> Any:

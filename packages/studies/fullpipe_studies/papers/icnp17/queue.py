@@ -12,11 +12,11 @@ one, and four times the queue of one flow. These limits are ours.
 
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, layers, take
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, number
+from fullpipe_studies.later import alt
 from fullpipe_studies.papers.icnp17 import _path
 
 _FLOWS = (1, 2, 4, 6, 8)
@@ -52,7 +52,7 @@ def measure(trial: Trial) -> Row:
     }
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     frame = charts.means(data, ["flows"], "queue_bdp").with_columns(pl.lit("bbr1").alias("controller"))
 
     def panel(part: Data) -> Any:

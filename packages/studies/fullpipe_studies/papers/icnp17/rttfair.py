@@ -11,10 +11,9 @@ thirds with eight times the RTT.
 
 from typing import Any
 
-import altair as alt
-
 from fullpipe_studies import charts, layers, sharing
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial
+from fullpipe_studies.later import alt
 from fullpipe_studies.papers.icnp17 import _path
 
 _LONG_MS = (40, 80, 160)
@@ -39,7 +38,7 @@ def measure(trial: Trial) -> Row:
     return {"long_share": sharing.share(sharing.rates(trial.run, after_s), "long")}
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     frame = charts.means(data, ["controller", "long_ms"], "long_share")
 
     def panel(part: Data) -> Any:

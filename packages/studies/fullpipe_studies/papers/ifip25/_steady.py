@@ -2,11 +2,11 @@
 
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe_studies import capmodel, charts, layers
 from fullpipe_studies.claim import Data, Row, Trial, Values, number
+from fullpipe_studies.later import alt
 
 RATE_MBPS, RTT_MS = 10, 40
 BUFFERS_BDP = (1, 2, 4, 8, 16, 32, 64)
@@ -45,7 +45,7 @@ def errors(data: Data, **where: Any) -> Values:
     return data.each_seed(capmodel.median_error, **where)
 
 
-def figure(data: Data, by: str, title: str) -> alt.TopLevelMixin:
+def figure(data: Data, by: str, title: str) -> "alt.TopLevelMixin":
     """Shares against the buffer for each value of a factor, with the model of one BBR flow."""
     frame = charts.means(data, ["loss", "buffer_bdp", by], "bbr_share").with_columns(
         pl.col(by).cast(pl.String).alias("line")

@@ -9,17 +9,17 @@ Prediction: it does, best beside a single loss-based flow.
 in shape by three times these. Both are our reading, and so is 16 for many flows.
 """
 
-import altair as alt
 import polars as pl
 
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Statement
+from fullpipe_studies.later import alt
 from fullpipe_studies.papers.ifip25 import _steady
 
 _MANY = 16
 _SAID = Statement("accurately captures BBRv1 behavior, especially against single loss-based flows")
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     return _steady.figure(data, "others", "BBRv1 beside one and beside many loss-based flows")
 
 

@@ -11,10 +11,10 @@ The paper says "clear discrepancies" and the abstract has no number. Ours: an er
 import itertools
 import math
 
-import altair as alt
 import polars as pl
 
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Statement, number
+from fullpipe_studies.later import alt
 from fullpipe_studies.papers.ifip25 import _steady
 
 # What the paper measured. It came to the simulator after the criteria and the first results.
@@ -24,7 +24,7 @@ _FROM_TO = (2, 16)
 _SAID = Statement("clear discrepancies between existing model predictions and BBRv3 behavior")
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     alone = Data(data.runs.filter(pl.col("bbrs") == 1), data.series)
     return _steady.figure(alone, "controller", "BBRv1 and BBRv3 beside one loss-based flow")
 

@@ -8,13 +8,12 @@ darker.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe.measures.decision_tree import Node
 from fullpipe.report.figures import theme
-from fullpipe.report.figures import tree as trees
 from fullpipe_studies import charts, layers
+from fullpipe_studies.later import alt
 from fullpipe_studies.papers.imc19._tree import CLASSES, SHUFFLED, Protocol, Tree
 
 _COLOUR = {CLASSES[0]: theme.CONTROLLER["bbr1"], CLASSES[1]: theme.CONTROLLER["cubic"]}
@@ -28,6 +27,8 @@ def draw(tree: Tree | None, title: str) -> Any:
     if tree is None:
         facts = alt.InlineData(values=[{"text": "too few paths for a tree"}])
         return alt.Chart(facts).mark_text().encode(text="text:N").properties(title=title)
+    from fullpipe.report.figures import tree as trees  # It imports altair.
+
     drawn = trees.draw(tree.nodes, _COLOUR, _lines, _tooltip, wide=_WIDE)
     return drawn.properties(title=alt.TitleParams(title, fontSize=12))
 

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe.report.figures import theme
 from fullpipe_studies import charts
+from fullpipe_studies.later import alt
 
 _CELL = 44
 # Where a colour scale may end, in per cent.
@@ -94,7 +94,7 @@ def _map(
     frame: pl.DataFrame,
     column: str,
     text: pl.Expr,
-    colour: alt.Color,
+    colour: "alt.Color",
     title: str,
     dark: str,
     paper: Mapping[tuple[int, int], str],

@@ -9,12 +9,12 @@ random is a burst of the host.
 from itertools import pairwise
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe.report.figures import theme
 from fullpipe_studies import charts, take
 from fullpipe_studies.claim import Data, Grid, Row, Trial
+from fullpipe_studies.later import alt
 from fullpipe_studies.papers.imc19 import _testbed
 
 RATE_MBPS = 100.0
@@ -128,18 +128,18 @@ def drawn(data: Data, column: str) -> pl.DataFrame:
     )
 
 
-def colours(frame: pl.DataFrame) -> alt.Color:
+def colours(frame: pl.DataFrame) -> "alt.Color":
     """Each controller in its colour, under the paper's name."""
     chosen = theme.controller_colours(_controllers(frame))
     scale = alt.Scale(domain=[NAMES[name] for name in chosen], range=list(chosen.values()))
-    return alt.Color("name:N", scale=scale, legend=_LEGEND)
+    return alt.Color("name:N", scale=scale, legend=_legend())
 
 
-def dashes(frame: pl.DataFrame) -> alt.StrokeDash:
+def dashes(frame: pl.DataFrame) -> "alt.StrokeDash":
     """Each controller's dashes, under the paper's name."""
     chosen = theme.controller_dashes(_controllers(frame))
     scale = alt.Scale(domain=[NAMES[name] for name in chosen], range=list(chosen.values()))
-    return alt.StrokeDash("name:N", scale=scale, legend=_LEGEND)
+    return alt.StrokeDash("name:N", scale=scale, legend=_legend())
 
 
 def _controllers(frame: pl.DataFrame) -> list[str]:
@@ -147,6 +147,7 @@ def _controllers(frame: pl.DataFrame) -> list[str]:
     return names
 
 
-_LEGEND = alt.Legend(
-    orient="bottom", title=None, symbolType="stroke", symbolStrokeWidth=2, columns=3, labelLimit=260
-)
+def _legend() -> "alt.Legend":
+    return alt.Legend(
+        orient="bottom", title=None, symbolType="stroke", symbolStrokeWidth=2, columns=3, labelLimit=260
+    )

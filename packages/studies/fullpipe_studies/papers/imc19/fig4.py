@@ -26,13 +26,13 @@ from functools import partial
 from random import Random
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe.measures.decision_tree import INSTALL
 from fullpipe.report.figures import theme
 from fullpipe.text import counted
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Statement, covers, number
+from fullpipe_studies.later import alt
 from fullpipe_studies.papers.imc19 import _draw, _grid, _subset, _testbed, _tree
 
 # Mean and median accuracy over the folds, per cent.
@@ -68,7 +68,7 @@ def _trees(data: Data) -> dict[str, tuple[pl.DataFrame, _tree.Tree | None]]:
     return {memory: (paths, _tree.fit(paths)) for memory, paths in tables.items() if paths.height >= _ENOUGH}
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     parts: list[Any] = []
     for world in data.worlds:
         trees = _trees(data.of(world))

@@ -12,12 +12,12 @@ our own.
 
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe.text import counted
 from fullpipe_studies import charts, take
 from fullpipe_studies.claim import Check, Claim, Data, Statement
+from fullpipe_studies.later import alt
 from fullpipe_studies.papers.imc19 import _grid, _heat, _testbed
 
 # The path for which the text gives numbers.
@@ -29,7 +29,7 @@ _CUBIC_MBPS, _BBR_MBPS, _GAIN_PCT = 179.6, 386.0, 115.0
 _MOST = 0.75
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     def panel(part: Data) -> Any:
         return _heat.gain(_grid.gains(part.runs), "gain_pct", "", paper={(200, 500): _GAIN_PCT})
 

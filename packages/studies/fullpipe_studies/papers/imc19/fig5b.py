@@ -12,17 +12,17 @@ three orders of the runs would do if they did is in the table of set-ups, and in
 
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, take
 from fullpipe_studies.claim import Check, Claim, Data, Statement, number
+from fullpipe_studies.later import alt
 from fullpipe_studies.papers.imc19 import _grid, _heat, _metrics, _testbed
 
 _CUBIC_BEST_PCT = 34.0
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     def panel(part: Data) -> Any:
         frames = {
             f"10 MB, {order}": _deep(there)

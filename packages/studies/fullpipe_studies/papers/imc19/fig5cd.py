@@ -8,11 +8,11 @@ Prediction: at 100 KB BBR loses 10.1 %, often ten times CUBIC's 0.9 %; at 10 MB 
 
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, take
 from fullpipe_studies.claim import Check, Claim, Data, Statement, number
+from fullpipe_studies.later import alt
 from fullpipe_studies.papers.imc19 import _grid, _heat, _testbed
 
 # Average loss in per cent, by controller and buffer (section 4.1.2).
@@ -25,7 +25,7 @@ _PAPER = {
 _NAMES = {"bbr1": "BBR", "cubic": "CUBIC"}
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     def panel(part: Data) -> Any:
         frame = _grid.pairs(part.runs, "retransmits")
         rows = []

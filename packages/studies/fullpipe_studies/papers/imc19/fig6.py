@@ -12,11 +12,11 @@ three orders of the runs would do if they did is in the table of set-ups.
 
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, take
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, number
+from fullpipe_studies.later import alt
 from fullpipe_studies.papers.imc19 import _grid, _heat, _metrics, _testbed
 
 _LARGE_MB, _SMALL_MB = 100, 10
@@ -49,7 +49,7 @@ def _decreases(runs: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     def panel(part: Data) -> Any:
         frame = _decreases(part.runs)
         groups = []

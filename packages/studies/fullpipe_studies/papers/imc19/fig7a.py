@@ -12,18 +12,18 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts
 from fullpipe_studies.claim import Check, Claim, Data, Statement, number
+from fullpipe_studies.later import alt
 from fullpipe_studies.papers.imc19 import _loss, _testbed
 
 # A cliff agrees with the paper's within this many percentage points of loss.
 _NEAR_PCT = 3.0
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     frame = _loss.drawn(data, "goodput_mbps")
 
     def panel(part: Data) -> Any:

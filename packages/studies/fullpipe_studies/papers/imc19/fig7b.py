@@ -8,18 +8,18 @@ Prediction: at its cliff: below it the rate is constant and the loss grows, beyo
 import math
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts
 from fullpipe_studies.claim import Check, Claim, Data, Statement, number
+from fullpipe_studies.later import alt
 from fullpipe_studies.papers.imc19 import _loss, _testbed
 
 # The peak counts as at the cliff within this many percentage points of loss.
 _NEAR_PCT = 5.0
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     # The worlds' runs differ in length.
     a_second = pl.col("mean", "low", "high") / pl.col("seconds")
     frame = _loss.drawn(data, "retransmits").with_columns(a_second)

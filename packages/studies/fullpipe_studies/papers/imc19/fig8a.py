@@ -15,11 +15,11 @@ import math
 from itertools import pairwise
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts
 from fullpipe_studies.claim import Check, Claim, Data, Statement, number
+from fullpipe_studies.later import alt
 from fullpipe_studies.papers.imc19 import _testbed, _together
 
 _SMALL, _EVEN, _LARGE = 10_000, 5_000_000, 10_000_000
@@ -32,7 +32,7 @@ _USED_PCT = 10.0
 _USED = "both, of the link"
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     bbr = charts.means(data, ["scaled_bytes"], "bbr_share").with_columns(pl.col("mean", "low", "high") * 100)
     # CUBIC's is the rest.
     cubic = bbr.with_columns(mean=100 - pl.col("mean"), low=100 - pl.col("high"), high=100 - pl.col("low"))

@@ -16,7 +16,6 @@ are not.
 import math
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe.report.figures import theme
@@ -32,6 +31,7 @@ from fullpipe_studies.claim import (
     Values,
     number,
 )
+from fullpipe_studies.later import alt
 from fullpipe_studies.papers.imc19 import _grid, _testbed, _together
 
 _HIDDEN_BYTES = 20_000
@@ -66,7 +66,7 @@ def _document(hidden_mbps: int, buffer_bytes: int, seconds: int, setup: str) -> 
     }
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     by = ["hidden_mbps", "buffer_bytes"]
     shares = pl.concat(
         charts.means(data, by, f"{column}_mbps").with_columns(

@@ -8,11 +8,11 @@ is deep.
 
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, layers, take
 from fullpipe_studies.claim import Check, Claim, Data, Statement, number
+from fullpipe_studies.later import alt
 from fullpipe_studies.papers.imc19 import _grid, _testbed
 
 _BBR_PCT, _CUBIC_PCT = 200.0, 30.0
@@ -20,7 +20,7 @@ _BBR_PCT, _CUBIC_PCT = 200.0, 30.0
 _MUCH_SMALLER, _DEEP = 0.2, 1.0
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     def panel(part: Data) -> Any:
         frame = _grid.gains(part.runs)
         dots = (

@@ -10,13 +10,13 @@ Prediction: BBR's retransmissions fall from 235 798 to 0, CUBIC's from 1649 to 4
 
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe.report.figures import theme
 from fullpipe.text import counted
 from fullpipe_studies import charts
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Statement, number
+from fullpipe_studies.later import alt
 from fullpipe_studies.papers.imc19 import _grid, _metrics, _testbed
 
 _RATE_MBPS, _SECONDS = 500, 60
@@ -34,7 +34,7 @@ def _document(rate_mbps: int, setup: str, linux: str, **path: Any) -> dict[str, 
     return _grid.document(rate_mbps=rate_mbps, memory=_grid.MAX, setup=there, linux=linux, **path)
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     every = Data(_steps(data), data.series)
     frame = charts.means(every, ["controller", "buffer_kb", "setup"], "retransmits")
 

@@ -10,11 +10,11 @@ Prediction: BBR retransmits orders of magnitude more in small buffers, and nothi
 import math
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts
 from fullpipe_studies.claim import Check, Claim, Data, Statement, number
+from fullpipe_studies.later import alt
 from fullpipe_studies.papers.imc19 import _testbed, _together
 
 _BBR = dict(zip(_together.TABLE_BYTES, (26746, 305029, 68741, 1324, 204, 0, 0), strict=True))
@@ -25,7 +25,7 @@ _FACTOR, _FEW = 10.0, 100
 _TICKS = (0, *(10**power for power in range(1, 6)))
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     frames = [
         charts.means(data, ["scaled_bytes"], f"{column}_retransmits").with_columns(
             pl.lit(name).alias("controller")

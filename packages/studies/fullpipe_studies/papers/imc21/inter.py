@@ -15,10 +15,9 @@ imc21.intra, and the short form's 9 s became 60.
 
 from typing import Any
 
-import altair as alt
-
 from fullpipe_studies import charts, layers, sharing
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial
+from fullpipe_studies.later import alt
 from fullpipe_studies.papers.imc21 import _scale
 
 # The first has the share that is measured, of so many flows or of half of them.
@@ -60,7 +59,7 @@ def measure(trial: Trial) -> Row:
     return {"share": share, "times_fair": None if share is None else share / fair}
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     frame = charts.means(data, ["mix", "flows"], "times_fair")
 
     def panel(part: Data) -> Any:

@@ -18,7 +18,6 @@ which 3000 flows and an RTT of 200 ms were left out; the short form has 60 s.
 import math
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, layers, sharing
@@ -33,6 +32,7 @@ from fullpipe_studies.claim import (
     Values,
     number,
 )
+from fullpipe_studies.later import alt
 from fullpipe_studies.papers.imc21 import _scale
 
 _CONTROLLERS = ("reno", "cubic", "bbr1")
@@ -62,7 +62,7 @@ def measure(trial: Trial) -> Row:
     }
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     frame = charts.means(data, ["scale", "controller", "flows", "rtt_ms"], "jain").with_columns(
         pl.format("{}, {} ms", pl.col("scale"), pl.col("rtt_ms")).alias("panel")
     )

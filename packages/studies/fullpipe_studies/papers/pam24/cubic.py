@@ -11,10 +11,9 @@ buffer of up to 8 BDP (direction), and at most 20 % on average over them. With 1
 
 from typing import Any
 
-import altair as alt
-
 from fullpipe_studies import charts, layers, sharing
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial
+from fullpipe_studies.later import alt
 from fullpipe_studies.papers.pam24 import _path
 
 _BUFFERS_BDP = (0.5, 1, 2, 4, 8, 16)
@@ -32,7 +31,7 @@ def measure(trial: Trial) -> Row:
     return {"cubic_share": sharing.share(by_flow, "cubic"), "bbr_share": sharing.share(by_flow, "bbr")}
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     frame = charts.means(data, ["controller", "buffer_bdp"], "cubic_share")
 
     def panel(part: Data) -> Any:

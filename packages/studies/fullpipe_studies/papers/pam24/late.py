@@ -18,7 +18,6 @@ compared by the difference, because a mean of ratios of such scattered times fav
 
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, layers, sharing
@@ -33,6 +32,7 @@ from fullpipe_studies.claim import (
     Values,
     number,
 )
+from fullpipe_studies.later import alt
 from fullpipe_studies.papers.pam24 import _path
 
 _FLOWS, _EVERY_S = 4, 20
@@ -85,7 +85,7 @@ def series(trial: Trial) -> pl.DataFrame:
     return sharing.binned(trial.run, _BIN_S, _last_s(trial.factors["start"], seconds) + seconds)
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     frame = charts.means(data, ["controller", "start", "buffer_bdp"], "converge_s")
 
     def panel(part: Data) -> Any:

@@ -11,11 +11,11 @@ The abstract states the bias and that order is irrelevant. Ours: all of the set-
 
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, layers, sharing
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial
+from fullpipe_studies.later import alt
 from fullpipe_studies.papers.pam24 import _path
 
 _SHORT_MS, _LONG_MS = 20, 100
@@ -45,7 +45,7 @@ def measure(trial: Trial) -> Row:
     return {"long_share": sharing.share(sharing.rates(trial.run, trial.factors["seconds"] / 2), "long")}
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     frame = charts.means(data, ["controller", "first", "buffer_bdp"], "long_share")
 
     def panel(part: Data) -> Any:

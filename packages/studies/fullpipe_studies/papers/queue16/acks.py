@@ -9,11 +9,11 @@ Prediction: with one BDP the sender stalls until the next ACKs arrive; with two 
 
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, take
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial
+from fullpipe_studies.later import alt
 
 _ONE, _TWO = "bbr1:cwnd_gain=1,extra_acked_gain=0", "bbr1:cwnd_gain=2,extra_acked_gain=0"
 
@@ -32,7 +32,7 @@ def measure(trial: Trial) -> Row:
     return {"goodput_mbps": take.goodput_mbps(trial.run)}
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     names = {_TWO: "window of 2 BDP", _ONE: "window of 1 BDP"}
     frame = charts.means(data, ["controller", "every_ms"], "goodput_mbps").with_columns(
         pl.col("controller").replace_strict(names)

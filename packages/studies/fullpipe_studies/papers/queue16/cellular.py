@@ -25,7 +25,6 @@ from bisect import bisect_right
 from itertools import pairwise
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe.report.figures import theme
@@ -42,6 +41,7 @@ from fullpipe_studies.claim import (
     number,
     own,
 )
+from fullpipe_studies.later import alt
 
 _GAINS = {
     1.05: "bbr1:probe_gain=1.05",
@@ -133,7 +133,7 @@ def _predicted(gain: float) -> float:
     return min(1.0, max(0.0, (high - (gain - 1) * _RTT_MS) / (high - low)))
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     names = {controller: f"gain {gain:g}" for gain, controller in _GAINS.items()} | {_CUBIC: "CUBIC"}
 
     def panel(part: Data) -> Any:

@@ -19,11 +19,11 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, layers, take
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, number, own
+from fullpipe_studies.later import alt
 
 # Our reading of the paper's words, in BDP: up to four do not exceed several, eight or more do.
 _UP_TO, _SEVERAL = 4, (8, 16)
@@ -89,7 +89,7 @@ def _over_time(runs: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     def panel(part: Data) -> Any:
         runs = part.runs.with_columns(pl.lit("bbr1").alias("controller"))
         x = alt.X("buffer_bdp:Q", title="buffer, BDP", scale=alt.Scale(type="log", base=2))

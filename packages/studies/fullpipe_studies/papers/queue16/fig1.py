@@ -10,11 +10,11 @@ lost.
 
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, take
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, Values
+from fullpipe_studies.later import alt
 
 _RATE_MBPS, _RTT_MS, _BUFFER_BDP = 100.0, 40.0, 1.5
 _EDGE_BDP = 1 + _BUFFER_BDP
@@ -45,7 +45,7 @@ def measure(trial: Trial) -> Row:
     }
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     frame = data.runs.filter(data.runs["seed"] == data.runs["seed"].min()).select(
         "cap_bdp", "inflight_bdp", "rate_mbps", "rtt_ms", "retransmits"
     )

@@ -20,11 +20,11 @@ BBR's.
 
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, layers, take
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, number
+from fullpipe_studies.later import alt
 
 _RATE_BPS = 128e3
 _RTT_MS = 40.0
@@ -77,7 +77,7 @@ def measure(trial: Trial) -> Row:
     }
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     frame = charts.means(data, ["controller", "buffer_kb"], "rtt_ms").with_columns(
         *(pl.col(name) / 1e3 for name in ("mean", "low", "high"))
     )

@@ -15,11 +15,11 @@ import math
 from itertools import pairwise
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, take
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, number
+from fullpipe_studies.later import alt
 
 _RATE_MBPS, _RTT_MS = 10.0, 40.0
 # After start-up and its drain; before the first ProbeRTT, 10 s after the start.
@@ -129,7 +129,7 @@ def series(trial: Trial) -> pl.DataFrame:
     )
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     def panel(part: Data) -> Any:
         frame = part.series
         x = alt.X("time_s:Q", title="time, s", scale=alt.Scale(domain=[0, _DRAWN_S], nice=False))

@@ -20,12 +20,12 @@ results with it were seen.
 import math
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe.report.figures import theme
 from fullpipe_studies import charts, layers, take
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, number
+from fullpipe_studies.later import alt
 
 _LOW_MBPS, _HIGH_MBPS, _RTT_MS = 10.0, 20.0, 40.0
 _RISE_S, _FALL_S = 20.0, 40.0
@@ -124,7 +124,7 @@ def _since(change_s: float, at_s: float | None, after: pl.DataFrame) -> float | 
     return math.inf if after.height else None
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     # The same axes in every world.
     tops = {
         (name, column): take.most(data.series.filter(pl.col("change") == name), column) or 1.0

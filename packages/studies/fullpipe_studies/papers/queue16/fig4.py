@@ -9,11 +9,11 @@ BDP in the queue, and drains the queue. CUBIC's inflight keeps growing.
 from collections.abc import Sequence
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, layers, take
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial
+from fullpipe_studies.later import alt
 
 _RATE_MBPS, _RTT_MS = 10.0, 40.0
 _RTT_S = _RTT_MS / 1e3
@@ -76,7 +76,7 @@ def series(trial: Trial) -> pl.DataFrame:
     return frame.select("time_s", "inflight_kb", "rtt_ms", "phase").gather_every(2)
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     def panel(part: Data) -> Any:
         frame = part.series
         colour, dash = charts.controllers(frame), charts.dashes(frame)

@@ -8,12 +8,12 @@ buffer and then cycles between 70 and 100 % of it.
 
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe.report.figures import theme
 from fullpipe_studies import charts, take
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial
+from fullpipe_studies.later import alt
 
 _RATE_MBPS, _RTT_MS, _BUFFER_BDP = 10.0, 40.0, 8
 _BUFFER = _BUFFER_BDP * take.bdp_bytes(_RATE_MBPS, _RTT_MS)
@@ -51,7 +51,7 @@ def series(trial: Trial) -> pl.DataFrame:
     return take.over_time(trial.run).select("time_s", "rtt_ms", "phase").gather_every(4)
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     def panel(part: Data) -> Any:
         frame = part.series
         full_ms = _RTT_MS * (1 + _BUFFER_BDP)

@@ -8,12 +8,12 @@ Prediction: the shares converge within tens of seconds, and flows enter ProbeRTT
 
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe.report.figures import theme
 from fullpipe_studies import charts, layers, take
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial
+from fullpipe_studies.later import alt
 
 _FLOWS, _STAGGER_S = 5, 2
 _RATE_MBPS = 100
@@ -94,7 +94,7 @@ def series(trial: Trial) -> pl.DataFrame:
     return rates.select((pl.col("bin") * _BIN_S).alias("time_s"), "flow", "mbps", "jain")
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     def panel(part: Data) -> Any:
         x = alt.X("time_s:Q", title="time, s", scale=alt.Scale(nice=False))
         rates = (

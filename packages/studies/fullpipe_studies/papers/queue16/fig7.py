@@ -28,7 +28,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe.report.figures import theme
@@ -45,6 +44,7 @@ from fullpipe_studies.claim import (
     Trial,
     geometric,
 )
+from fullpipe_studies.later import alt
 
 _BYTES = 8e6
 # Linux offers 160/256 of the receive buffer's memory for payload, as measured (`scaling_ratio`).
@@ -175,7 +175,7 @@ def _gains(data: Data) -> Any:
     )
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     scale = alt.Scale(type="log", domain=[3, 3000])
     axis = alt.Axis(values=[3, 10, 30, 100, 300, 1000, 3000], format=",d")
 

@@ -13,13 +13,13 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe.measures.statistics import FEWEST_FOR_MODES, share
 from fullpipe.text import counted
 from fullpipe_studies import charts, take
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, number
+from fullpipe_studies.later import alt
 
 _RATE_MBPS = 100.0
 _WITHOUT = "bbr1:lt_bw=0"
@@ -56,7 +56,7 @@ def _started_mbps(trial: Trial) -> float | None:
     return float(estimates[0]) / 1e6 if len(estimates) else None
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     top = _RATE_MBPS * 1448 / 1500
     steps = [10 ** (exponent / 20) for exponent in range(-60, 35)]
     ceiling = pl.DataFrame({"loss_pct": steps, "value": [top * (1 - p / 100) for p in steps]})

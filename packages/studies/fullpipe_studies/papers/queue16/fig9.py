@@ -13,12 +13,12 @@ needs.
 from dataclasses import dataclass
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe.report.figures import theme
 from fullpipe_studies import charts, population, take
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Over, Row, Statement, Trial, geometric
+from fullpipe_studies.later import alt
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def _reductions(data: Data) -> dict[str, float]:
     return {path: 1 - ratios[path] for path in deepest}
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     def panel(part: Data) -> Any:
         rows = [
             {

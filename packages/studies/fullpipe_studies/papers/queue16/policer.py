@@ -16,12 +16,12 @@ with it they are not.
 import math
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe.report.figures import theme
 from fullpipe_studies import charts, layers, take
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, number
+from fullpipe_studies.later import alt
 
 _TOKENS_MBPS, _LINK_MBPS = 10.0, 100.0
 _RTT_S = 0.04
@@ -112,7 +112,7 @@ def series(trial: Trial) -> pl.DataFrame:
     )
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     def panel(part: Data) -> Any:
         def over(frame: pl.DataFrame, column: str, title: str, *below: Any, **scale: Any) -> Any:
             lines = alt.Chart(charts.values(frame.select("time_s", "controller", column)))

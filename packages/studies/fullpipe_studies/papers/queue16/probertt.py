@@ -8,11 +8,11 @@ four packets.
 
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, take
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial
+from fullpipe_studies.later import alt
 
 _STARTED_S = 2.0
 
@@ -48,7 +48,7 @@ def series(trial: Trial) -> pl.DataFrame:
     return shown.select("time_s", "inflight_kb", "rtt_ms").gather_every(2)
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     x = alt.X("time_s:Q", title="time since the SYN, s", scale=alt.Scale(nice=False, zero=False))
     base = alt.Chart(charts.values(data.series)).encode(x=x)
     parts = (

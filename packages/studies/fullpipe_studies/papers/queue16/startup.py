@@ -10,11 +10,11 @@ Prediction: about log2 of the BDP in packets divided by the initial window of te
 import math
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, take
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, Values
+from fullpipe_studies.later import alt
 
 _RTT_S = 0.04
 _INITIAL_WINDOW = 10
@@ -49,7 +49,7 @@ def measure(trial: Trial) -> Row:
     }
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     frame = charts.means(data, ["rate_bps"], "rounds").with_columns(
         (pl.col("rate_bps") * _RTT_S / _PACKET_BITS / _INITIAL_WINDOW).log(2).clip(0).alias("predicted")
     )

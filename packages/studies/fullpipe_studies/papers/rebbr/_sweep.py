@@ -6,12 +6,12 @@ Mahimahi's queue is unlimited. The buffer of 100 MB is more than any flow here c
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe.report.figures import theme
 from fullpipe_studies import charts, take
 from fullpipe_studies.claim import Data, Grid, Row, Trial
+from fullpipe_studies.later import alt
 
 LOSSES_PCT = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 2, 5, 10, 15, 20, 30, 50)
 _SHORT_PCT = (0.001, 0.01, 0.1, 1, 2, 5, 15, 50)
@@ -61,10 +61,10 @@ def measure(trial: Trial) -> Row:
     }
 
 
-def figure(title: str, falls_pct: float | None = None) -> Callable[[Data], alt.TopLevelMixin]:
+def figure(title: str, falls_pct: float | None = None) -> "Callable[[Data], alt.TopLevelMixin]":
     """Lines of goodput against loss, one panel a rate; `falls_pct`: where the report sees CUBIC fall."""
 
-    def draw(data: Data) -> alt.TopLevelMixin:
+    def draw(data: Data) -> "alt.TopLevelMixin":
         def panel(part: Data) -> Any:
             ours = part.runs
             x = alt.X(

@@ -11,11 +11,11 @@ link but builds a queue of seconds; BBR stays close to the link's rate with a fr
 
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, deliveries, take
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, own
+from fullpipe_studies.later import alt
 
 # Start-up is over by then.
 _STEADY_S = 5.0
@@ -44,7 +44,7 @@ def measure(trial: Trial) -> Row:
     }
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     frame = data.runs.group_by("world", "controller", "loss_pct", maintain_order=True).agg(
         pl.col("goodput_mbps", "rtt_ms").mean()
     )

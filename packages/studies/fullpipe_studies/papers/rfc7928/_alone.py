@@ -2,11 +2,11 @@
 
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, own
+from fullpipe_studies.later import alt
 from fullpipe_studies.papers.rfc7928 import _bench
 
 _NEAR_MS = 20
@@ -22,7 +22,7 @@ def claim(controller: str, source: str, says: str, look_at: str) -> Claim:
     def measure(trial: Trial) -> Row:
         return {**_bench.point(trial, "flow", rtt_ms=trial.factors["rtt_ms"]), **_bench.waits(trial)}
 
-    def figure(data: Data) -> alt.TopLevelMixin:
+    def figure(data: Data) -> "alt.TopLevelMixin":
         def panel(part: Data) -> Any:
             made = []
             for rtt in sorted(set(part.runs["rtt_ms"].to_list())):

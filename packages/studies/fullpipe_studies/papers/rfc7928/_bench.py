@@ -9,12 +9,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe.report.figures import theme
 from fullpipe_studies import charts, take
 from fullpipe_studies.claim import Check, Data, Row, Statement, Trial, Values
+from fullpipe_studies.later import alt
 
 FIFO = "fifo"
 # The disciplines with their defaults, as a scenario has them. Without ECN a step marks nothing, so it drops.
@@ -176,10 +176,10 @@ def better(
 # Figures.
 
 
-def colour(names: Sequence[str] = DISCIPLINES) -> alt.Color:
+def colour(names: Sequence[str] = DISCIPLINES) -> "alt.Color":
     """Each discipline in its own colour."""
     scale = alt.Scale(domain=list(names), range=[COLOUR[name] for name in names])
-    return alt.Color("discipline:N", scale=scale, legend=charts.LEGEND)
+    return alt.Color("discipline:N", scale=scale, legend=charts.legend())
 
 
 def ellipse(points: Sequence[tuple[float, float]], corners: int = 48) -> list[tuple[float, float]]:
@@ -234,7 +234,7 @@ def ellipses(frame: pl.DataFrame, title: str, *, x: str = "delay_ms", y: str = "
     return titled(alt.layer(*layers), title)
 
 
-def lines(frame: pl.DataFrame, x: alt.X, y: alt.Y, title: str) -> Any:
+def lines(frame: pl.DataFrame, x: "alt.X", y: "alt.Y", title: str) -> Any:
     """A curve for each discipline."""
     chart = alt.Chart(charts.values(frame)).mark_line(strokeWidth=1.4, clip=True)
     return titled(chart.encode(x=x, y=y, color=colour()), title)
@@ -246,7 +246,7 @@ def distribution(frame: pl.DataFrame, title: str) -> Any:
     return lines(frame, x, alt.Y("share:Q", title="share of the time"), title)
 
 
-def averages(frame: pl.DataFrame, factor: str, column: str, x: alt.X, y: alt.Y, title: str) -> Any:
+def averages(frame: pl.DataFrame, factor: str, column: str, x: "alt.X", y: "alt.Y", title: str) -> Any:
     """Means over seeds against a factor."""
     found = (
         frame.filter(pl.col(column).is_not_null())
@@ -257,13 +257,13 @@ def averages(frame: pl.DataFrame, factor: str, column: str, x: alt.X, y: alt.Y, 
     return titled(base.mark_line(strokeWidth=1.4) + base.mark_point(filled=True, size=32, opacity=1), title)
 
 
-def boxes(frame: pl.DataFrame, column: str, y: str, title: str, scale: Any = alt.Undefined) -> Any:
+def boxes(frame: pl.DataFrame, column: str, y: str, title: str, scale: Any = None) -> Any:
     """The runs of each discipline as a box."""
     there = alt.Chart(charts.values(frame)).mark_boxplot(size=14)
     return titled(
         there.encode(
             x=alt.X("discipline:N", sort=list(DISCIPLINES), title=None),
-            y=alt.Y(f"{column}:Q", title=y, scale=scale),
+            y=alt.Y(f"{column}:Q", title=y, scale=alt.Undefined if scale is None else scale),
             color=colour(),
         ),
         title,

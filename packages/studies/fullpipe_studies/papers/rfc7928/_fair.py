@@ -2,11 +2,11 @@
 
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe_studies import take
 from fullpipe_studies.claim import Row, Trial
+from fullpipe_studies.later import alt
 from fullpipe_studies.papers.rfc7928 import _bench
 
 # Category I has 100 ms; these are the RTTs of category II, of the range from 5 to 560 ms.

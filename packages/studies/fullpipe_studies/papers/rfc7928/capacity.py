@@ -12,11 +12,11 @@ experiment 2, all have less delay. The goodput is at least 90 % of the FIFO's.
 
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, take
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, own
+from fullpipe_studies.later import alt
 from fullpipe_studies.papers.rfc7928 import _bench
 
 _FAST, _SLOW = 100, 10
@@ -55,7 +55,7 @@ def series(trial: Trial) -> pl.DataFrame:
     return frame.rename({"bin": "time_s", "queue_delay_ms": "queue_ms"})
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     def panel(part: Data) -> Any:
         x = alt.X("time_s:Q", title="time, s")
         y = alt.Y("queue_ms:Q", title="delay of the queue, ms (1 and above)", scale=alt.Scale(type="log"))

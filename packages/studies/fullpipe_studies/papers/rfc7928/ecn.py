@@ -10,11 +10,11 @@ least 98 %).
 import math
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Statement, own
+from fullpipe_studies.later import alt
 from fullpipe_studies.papers.rfc7928 import _bench, _fair
 
 _OFF, _ON = "off", "on"
@@ -27,7 +27,7 @@ def _document(discipline: str, ecn: str, rtt_ms: int, seconds: int) -> dict[str,
 measure = _fair.measure
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     def panel(part: Data) -> Any:
         x = alt.X("ecn:N", title=None, sort=[_OFF, _ON])
         base = alt.Chart(charts.values(part.runs)).encode(x=x, color=_bench.colour())

@@ -9,10 +9,9 @@ than the FIFO does, as a short queue says little about who fills it.
 
 from typing import Any
 
-import altair as alt
-
 from fullpipe_studies import charts
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, own
+from fullpipe_studies.later import alt
 from fullpipe_studies.papers.rfc7928 import _bench
 
 _QUARTER = 0.25
@@ -36,7 +35,7 @@ def measure(trial: Trial) -> Row:
     }
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     def panel(part: Data) -> Any:
         return _bench.panels(
             _bench.ellipses(part.runs, "NewReno"),

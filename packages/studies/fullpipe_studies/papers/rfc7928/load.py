@@ -9,11 +9,11 @@ From mild to heavy congestion, the delay of each at most doubles.
 
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, take
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, geometric, own
+from fullpipe_studies.later import alt
 from fullpipe_studies.papers.rfc7928 import _bench
 
 # The sum of BDP and buffer in packets, and the factors of sections 8.2.2 to 8.2.4.
@@ -36,7 +36,7 @@ def measure(trial: Trial) -> Row:
     }
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     def panel(part: Data) -> Any:
         x = alt.X("flows:Q", title="flows")
         y = alt.Y("queue_ms:Q", title="delay of the queue, ms")

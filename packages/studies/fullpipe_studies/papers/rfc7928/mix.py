@@ -13,10 +13,9 @@ which hid what the call waits in the queue. The limits are as they were.
 
 from typing import Any
 
-import altair as alt
-
 from fullpipe_studies import charts
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, own
+from fullpipe_studies.later import alt
 from fullpipe_studies.papers.rfc7928 import _bench
 
 _WEB, _OBJECTS, _BULK = 6, 30, 5
@@ -48,7 +47,7 @@ def measure(trial: Trial) -> Row:
     }
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     def panel(part: Data) -> Any:
         made = [_bench.ellipses(part.runs, "bulk: five NewReno flows together")]
         for column, title in (("call_ms", "call: delay, ms"), ("web_s", "web: time, s")):

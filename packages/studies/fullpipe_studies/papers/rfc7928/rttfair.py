@@ -9,10 +9,9 @@ and 3/2 from 20 to 200 ms; with a FIFO, the flow with 20 ms gets over 1.5 times 
 
 from typing import Any
 
-import altair as alt
-
 from fullpipe_studies import charts
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Statement, own
+from fullpipe_studies.later import alt
 from fullpipe_studies.papers.rfc7928 import _bench, _fair
 
 _EVEN = (2 / 3, 3 / 2)
@@ -25,7 +24,7 @@ def _document(discipline: str, rtt_ms: int, seconds: int) -> dict[str, Any]:
 measure = _fair.measure
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     def panel(part: Data) -> Any:
         x = alt.X("rtt_ms:Q", title="RTT of category II, ms", scale=alt.Scale(type="log", domain=[5, 600]))
         y = alt.Y("goodput_mbps:Q", title="goodput of both, Mbit/s", scale=alt.Scale(zero=False))

@@ -11,11 +11,11 @@ NewReno over 4 of the 5 Mbit/s that are its half.
 
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, own
+from fullpipe_studies.later import alt
 from fullpipe_studies.papers.rfc7928 import _bench
 
 _ALONE, _MIXED = "alone", "mixed"
@@ -39,7 +39,7 @@ def measure(trial: Trial) -> Row:
     return {"goodput_mbps": None, "delay_ms": None, **row}
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     def panel(part: Data) -> Any:
         alone, mixed = (part.runs.filter(pl.col("scenario") == one) for one in (_ALONE, _MIXED))
         return _bench.panels(

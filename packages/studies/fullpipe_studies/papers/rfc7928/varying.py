@@ -8,11 +8,11 @@ Prediction: in each phase, every discipline has less delay than the FIFO, also i
 
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, take
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Trial, own
+from fullpipe_studies.later import alt
 from fullpipe_studies.papers.rfc7928 import _bench, load
 
 _LEVELS = tuple(load.FLOWS)
@@ -66,7 +66,7 @@ def series(trial: Trial) -> pl.DataFrame:
     return frame.rename({"second": "time_s", "queue_delay_ms": "queue_ms"})
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     def panel(part: Data) -> Any:
         x = alt.X("time_s:Q", title="time, s")
         y = alt.Y("queue_ms:Q", title="delay of the queue, ms")

@@ -13,11 +13,11 @@ as they were.
 
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, take
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, own
+from fullpipe_studies.later import alt
 from fullpipe_studies.papers.rfc7928 import _bench
 
 _SMALL, _LARGE = 20, 80
@@ -47,7 +47,7 @@ def measure(trial: Trial) -> Row:
     return {**_bench.point(trial, "long"), "completion_ms": short["completion_ms"]}
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     def panel(part: Data) -> Any:
         made = []
         for packets in sorted(set(part.runs["packets"].to_list())):

@@ -12,10 +12,9 @@ slower flow has less than a fifth of the faster one's goodput (direction) and is
 
 from typing import Any
 
-import altair as alt
-
 from fullpipe_studies import charts, layers, sharing
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial
+from fullpipe_studies.later import alt
 
 _RATE_MBPS = 120
 _SHORT_MS, _LONG_MS = 40, 80
@@ -53,7 +52,7 @@ def measure(trial: Trial) -> Row:
     return {"short_mbps": short, "long_mbps": long, "ratio": long / short if short > 0 else None}
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     frame = charts.means(data, ["controller", "jitter_ms"], "ratio")
 
     def panel(part: Data) -> Any:

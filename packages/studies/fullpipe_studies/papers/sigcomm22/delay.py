@@ -26,7 +26,6 @@ import math
 from functools import partial
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe_studies import charts, layers, sharing
@@ -42,6 +41,7 @@ from fullpipe_studies.claim import (
     geometric,
     number,
 )
+from fullpipe_studies.later import alt
 
 _RATE_MBPS, _RTT_MS = 120, 60
 # Two bandwidth-delay products.
@@ -88,7 +88,7 @@ def _named(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.col("controller").replace(names))
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     def panel(part: Data) -> Any:
         runs = _named(part.runs).filter(pl.col("ratio") > 0)
         x = alt.X("wrong_ms:Q", title="non-congestive delay of the first flow, ms")

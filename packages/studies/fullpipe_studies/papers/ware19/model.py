@@ -14,7 +14,6 @@ without the model, that more BBR flows have more together, and deeper buffers le
 import math
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe_studies import capmodel, charts, layers
@@ -29,6 +28,7 @@ from fullpipe_studies.claim import (
     Values,
     number,
 )
+from fullpipe_studies.later import alt
 
 # What competes, and on which path: rate in Mbit/s, RTT in ms.
 _PATHS = {
@@ -67,7 +67,7 @@ def measure(trial: Trial) -> Row:
     return {**row, "model_share": model, "error_pct": capmodel.error_pct(row["bbr_share"], model)}
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     frame = charts.means(data, ["against", "buffer_bdp", "bbrs"], "bbr_share").with_columns(
         pl.format("{} BBR", pl.col("bbrs")).alias("flows")
     )

@@ -18,11 +18,11 @@ time's goodput, where the simulator gives 7.5 to 10.7 % over ten seeds.
 import math
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe_studies import capmodel, charts, layers
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial, number
+from fullpipe_studies.later import alt
 
 _RATE_MBPS, _RTT_MS = 10, 40
 _BUFFERS_BDP = (32, 64)
@@ -52,7 +52,7 @@ def _modelled(buffer_bdp: float) -> float:
     return capmodel.share(_RATE_MBPS, _RTT_MS, buffer_bdp, 1)
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     frame = charts.means(data, ["loss", "buffer_bdp", "others"], "bbr_share")
 
     def panel(part: Data) -> Any:

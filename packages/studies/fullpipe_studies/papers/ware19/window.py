@@ -13,11 +13,11 @@ and a buffer at least half full are our own.
 import math
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from fullpipe_studies import capmodel, charts, layers, take
 from fullpipe_studies.claim import Check, Claim, Data, Grid, Row, Statement, Trial
+from fullpipe_studies.later import alt
 
 _RATE_MBPS, _RTT_MS, _BUFFER_BDP = 10, 40, 32
 
@@ -39,7 +39,7 @@ def measure(trial: Trial) -> Row:
     return {**capmodel.limits(trial), "filled": None if queue is None else queue / (_BUFFER_BDP * _RTT_MS)}
 
 
-def figure(data: Data) -> alt.TopLevelMixin:
+def figure(data: Data) -> "alt.TopLevelMixin":
     frame = charts.means(data, ["others"], "limited").with_columns(pl.lit("bbr1").alias("controller"))
 
     def panel(part: Data) -> Any:
