@@ -46,7 +46,7 @@ def test_help_paragraphs_wrap_only_at_width() -> None:
     assert "Sends numbered packets" in wide
     assert "runs use. Compares delay, rate, queue" in " ".join(wide.split())
     (paragraph,) = [line for line in wide.splitlines() if "Sends numbered packets" in line]
-    assert "or can be trusted at none." in paragraph
+    assert "inaccurate at one rate or more." in paragraph
 
 
 def test_help_for_unknown_command_is_refused() -> None:

@@ -9,12 +9,10 @@ Each command is imported when it is looked up, and imports heavy modules when it
 answers at once.
 """
 
-import contextlib
 import copy
 import inspect
 import os
 import sys
-import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Annotated, Any
@@ -59,7 +57,8 @@ class _Command(TyperCommand):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Prints the help, with the worlds of installed packages."""
         self._name_worlds(look=True)
-        _print_help(super().format_help, ctx, formatter)
+        with streams.own_text():
+            super().format_help(ctx, formatter)
 
     def _name_worlds(self, *, look: bool) -> None:
         from fullpipe.cli.options import WORLDS
@@ -122,26 +121,6 @@ def _name_options(commands: typer.Typer) -> None:
             _name_options(group.typer_instance)
 
 
-def _print_help(printed: Callable[[Any, Any], None], ctx: Any, formatter: Any) -> None:
-    """Prints help by a method of Typer's.
-
-    Typer imports Rich's Markdown and tracebacks with its help, a third of what `--help` costs. As we use
-    neither, they are spared.
-    """
-    unused = {"rich.markdown": "Markdown", "rich.traceback": "Traceback"}
-    if not sys.modules.keys() & {"typer.rich_utils", *unused}:
-        for module, name in unused.items():
-            sys.modules[module] = types.ModuleType(module)
-            setattr(sys.modules[module], name, None)
-        # Another Typer may import more of them: it then finds the real ones.
-        with contextlib.suppress(ImportError):
-            import_module("typer.rich_utils")
-        for module in unused:
-            del sys.modules[module]
-    with streams.own_text():
-        printed(ctx, formatter)
-
-
 # Lines of help are padded to the width of the terminal, whatever the environment says that it is.
 _WIDEST = 1000
 
@@ -155,7 +134,8 @@ class _Group(TyperGroup):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Prints the help."""
-        _print_help(super().format_help, ctx, formatter)
+        with streams.own_text():
+            super().format_help(ctx, formatter)
 
 
 class _Commands(_Group):
@@ -267,7 +247,7 @@ _OWN = {
     ),
     "merge": (
         "merge:merge",
-        "Merge what a command ran with --shard 1/N to N/N; the same command without --shard then reports.",
+        "Bring together the runs of one command that several machines shared.",
     ),
     "lab": ("lab:lab", "Open the lab: live simulations, comparisons and decision maps in your browser."),
     "shell": ("shell:shell", "Run a command, or a shell, behind an emulated path. Shells nest."),
@@ -282,11 +262,11 @@ _OWN = {
     ),
     "deliveries": (
         "deliveries:deliveries",
-        "Generate the delivery trace of a plausible cellular link, for `path.deliveries` in a scenario.",
+        "Generate a link of varying rate, like a cellular one: the times at which it can send a packet.",
     ),
     "flows": (
         "flows:flows",
-        "List the TCP flows of a packet capture: start, bytes, and pauses of more than 100 ms.",
+        "Write a list of the TCP flows of a capture: start, bytes, and pauses of more than 100 ms.",
     ),
     "controllers": ("available:controllers", "List the congestion controllers and their parameters."),
     "queues": ("available:queues", "List the queue disciplines and their settings."),
@@ -295,15 +275,22 @@ _OWN = {
         "available:doctor",
         "Report what this machine can do, what is missing, and how to fix it.",
     ),
-    "help": ("manual:help_", "Show the help of a command, or this list of commands."),
+    "help": ("manual:help_", "Show the help of a command, or the list of commands."),
     "man": ("manual:man", "Print the manual page, for `man -l` or /usr/share/man/man1."),
     "completion": (
         "manual:completion",
         'Print a completion script for a shell, e.g. `eval "$(fullpipe completion bash)"`.',
     ),
-    "kernel": ("kernel:app", "Load our controllers into this kernel; record and check its TCP."),
+    "kernel": (
+        "kernel:app",
+        "Load our controllers into this kernel; record what its own decide; check the emulator.",
+    ),
     "gate": ("gate:app", "Report each change of a controller, in continuous integration."),
-    "stacks": ("stacks:app", "List the stacks that are here and what each can tell; check an adapter."),
+    "stacks": (
+        "stacks:app",
+        "Without a command: list the QUIC stacks that are here, and which of a controller's values each "
+        "reports (window, phase, rate). With check: check an adapter.",
+    ),
 }
 _SETTINGS = {"shell": {"allow_interspersed_args": False}}
 # The same paragraph for the commands of our own package that may be missing.
