@@ -17,6 +17,7 @@ from fullpipe.advisor import (
     Question,
     advise,
     answer,
+    crossings,
     goals,
     many,
     nearest_cells,
@@ -112,9 +113,10 @@ def test_known_cases_have_known_winner(path: dict[str, str], goal: str, winner: 
     assert found.winner == winner
 
 
-def test_every_answer_format_agrees() -> None:
+def test_every_answer_format_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crossings, "nearest", lambda *_, **__: ([], []))
     question = Question(rate="20mbit", rtt="40ms", buffer="8 bdp", candidates=OURS)
-    found = advise(question, goal="delay", budget_s=1)
+    found = advise(question, goal="delay", seeds=4)
     reported = json.loads(found.to_json())
     assert reported["winner"] == found.winner == reported["ranking"][0]["controller"]
     assert found.answer.startswith("Run bbr1 (Linux's bbr): ")
@@ -246,6 +248,27 @@ def test_lower_bound_may_omit_unit() -> None:
     assert parsed("rtt", "20 ms") == "20 ms"
 
 
+@pytest.mark.parametrize(
+    ("given", "range_"),
+    [
+        ("40ms±10", "30 ms..50 ms"),
+        ("40 ± 10 ms", "30 ms..50 ms"),
+        ("40ms+-10ms", "30 ms..50 ms"),
+        ("0.3 s +/- 0.1", "0.2 s..0.4 s"),
+        ("50mbit ± 10 %", "45 mbit..55 mbit"),
+        ("1%±0.5%", "0.5 %..1.5 %"),
+    ],
+)
+def test_value_with_deviation_is_a_range(given: str, range_: str) -> None:
+    assert str(parsed("rtt", given)) == range_
+
+
+@pytest.mark.parametrize("given", ["40ms±40", "40ms±0", "40ms±1s", "1e999 ms±1", "40 ± 10 ± 5 ms", "±5 ms"])
+def test_impossible_deviation_is_refused(given: str) -> None:
+    with pytest.raises(ScenarioError, match="rtt"):
+        advise(Question(rate="10mbit", rtt=parsed("rtt", given), candidates=OURS))
+
+
 def test_competitors_have_a_number() -> None:
     assert competitors(["cubic:3", "bbr1", "bbr1:probe_gain=1.5"]) == (
         ("cubic", 3),
@@ -257,6 +280,37 @@ def test_competitors_have_a_number() -> None:
 
 
 # What the machine has.
+
+
+@pytest.mark.parametrize(
+    ("rows", "qdisc"),
+    [
+        ([{"kind": "fq", "root": True}], "fq"),
+        ([{"kind": "mq", "root": True}, {"kind": "fq"}, {"kind": "fq"}], "fq"),
+        ([{"kind": "mq", "root": True}, {"kind": "fq"}, {"kind": "fq_codel"}], "fq_codel"),
+        ([{"kind": "mq", "root": True}], "mq"),
+        ([], "of new devices"),
+        ("no list", "of new devices"),
+    ],
+)
+def test_qdisc_is_that_of_the_default_routes_device(
+    rows: Any, qdisc: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    routes = tmp_path / "route"
+    ending = "0\t0\t{}\t{}\t0\t0\t0"
+    routes.write_text(
+        "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\tWindow\tIRTT\n"
+        f"slow\t00000000\t0100000A\t0003\t{ending.format(200, '00000000')}\n"
+        f"eth7\t00000000\t0100000A\t0003\t{ending.format(100, '00000000')}\n"
+        f"eth8\t0000000A\t00000000\t0001\t{ending.format(0, '00FFFFFF')}\n"
+    )
+    tc = tmp_path / "tc"
+    tc.write_text(f"#!/bin/sh\n[ \"$*\" = '-j qdisc show dev eth7' ] && echo '{json.dumps(rows)}'\n")
+    tc.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr(there, "default_qdisc", lambda: "of new devices")
+    assert there.qdisc(routes) == qdisc
+    assert there.qdisc(tmp_path / "none") == "of new devices"
 
 
 def test_candidates_come_from_kernel_and_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -348,13 +402,13 @@ def test_iperf3_yields_rate_and_rtt(tmp_path: Path) -> None:
 
 def test_table_yields_path_per_row(tmp_path: Path) -> None:
     (tmp_path / "paths.csv").write_text(
-        "\ufeffname,rate_mbps,rtt,loss_pct,weight\nhome,50,20 ms,,10\n\n,100,45..60 ms,0.5,3\n",
+        "\ufeffname,rate_mbps,rtt,loss_pct,weight\nhome,5,20 ms,,10\n\n,4,45..60 ms,0.5,3\n",
         encoding="utf-8",
     )
     home, other = sources.read(tmp_path / "paths.csv")
-    assert (home.name, home.says, home.weight) == ("home", {"rate": "50 Mbit/s", "rtt": "20 ms"}, 10)
+    assert (home.name, home.says, home.weight) == ("home", {"rate": "5 Mbit/s", "rtt": "20 ms"}, 10)
     assert (other.name, other.says["loss"], other.says["rtt"]) == ("row 4", "0.5 %", "45 ms..60 ms")
-    found = many.answer([home, other], {"buffer": "1 bdp", "candidates": OURS}, budget_s=2)
+    found = many.answer([home, other], {"buffer": "1 bdp", "candidates": OURS}, seeds=1)
     assert [one.path.name for one in found.answered] == ["home", "row 4"]
     assert sum(found.share(name) for name in (*OURS, None)) == pytest.approx(1)
     assert found.to_csv().splitlines()[1].startswith("home,10,")

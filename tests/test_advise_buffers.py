@@ -20,7 +20,7 @@ PATH: dict[str, Any] = {"rate": "5mbit", "rtt": "40ms", "candidates": OURS}
 @pytest.fixture(autouse=True)
 def fq_and_no_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     """The machine paces already, and nothing is looked for around the answers."""
-    monkeypatch.setattr(candidates, "default_qdisc", lambda: "fq")
+    monkeypatch.setattr(candidates, "qdisc", lambda: "fq")
     monkeypatch.setattr(crossings, "nearest", lambda *_, **__: ([], []))
 
 

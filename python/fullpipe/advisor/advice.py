@@ -49,6 +49,8 @@ _NEARLY = 0.99
 _PATHS_SEEDS = 3
 # So many run together, and fewer than these say nothing of a range.
 _TOGETHER, _LEAST_PATHS = 8, 4
+# On so many of them this machine's hosts as they are run, too.
+_OTHER_PATHS = 16
 # On so many of them, the harm of the winner is measured.
 _HARM_PATHS, _DUEL = 8, frozenset({"duel"})
 _PRIMES = (2, 3, 5, 7, 11)
@@ -282,7 +284,7 @@ def _around(asking: _Asking, question: Question) -> dict[str, Any]:
 
 def _other_hosts(bench: Bench, question: Question) -> tuple[Question | None, str]:
     """The question on this machine's hosts as they are, if their pacing differs; and their discipline."""
-    qdisc = candidates.default_qdisc()
+    qdisc = candidates.qdisc()
     if qdisc is None or bench.world.wall_time or (qdisc == candidates.PACES) == question.pacing:
         return None, ""
     return replace(question, pacing=not question.pacing), qdisc
@@ -437,7 +439,9 @@ def _answer_range(
             if not rankings and meter.left_s < 2 * _LEAST_PATHS * one_s:
                 other = None
             least = math.ceil(_LEAST_PATHS / meter.shares)
-            fit = math.floor(meter.left_s / (one_s if other is None else 2 * one_s))
+            fit = math.floor(
+                meter.left_s / (one_s if other is None or len(now) >= _OTHER_PATHS else 2 * one_s)
+            )
             if not rankings and fit < least and meter.shares > 1:
                 fit = least
             elif not rankings and fit < least:
@@ -445,14 +449,15 @@ def _answer_range(
             if fit < 1:
                 break
             some = some[:fit]
-        span = len(some) / len(places) / (1 if other is None else 2)
+        twice = other is not None and len(now) < _OTHER_PATHS
+        span = len(some) / len(places) / (2 if twice else 1)
         begun = len(paths) / len(places)
         meter.at("paths of the range", begun, span)
         asked = [question.at(place) for place in some]
         for path, trials in zip(asked, bench.run(asked, range(1, seeds + 1), goal.needs), strict=True):
             paths.append(path)
             rankings.append(ranking.ranked(goal, trials))
-        if other is not None:
+        if other is not None and twice:
             meter.at("paths of the range, this machine as it is", begun + span, span)
             there = bench.run([other.at(place) for place in some], range(1, seeds + 1), goal.needs)
             now += [ranking.ranked(goal, trials) for trials in there]
@@ -478,7 +483,13 @@ def _answer_range(
         now=None
         if other is None
         else Advice(
-            other, goal.name, bench.world.name, 0.0, tuple(now), tuple(paths), parts=_parts(question, now)
+            other,
+            goal.name,
+            bench.world.name,
+            0.0,
+            tuple(now),
+            tuple(paths[: len(now)]),
+            parts=_parts(question, now),
         ),
         qdisc=qdisc,
         boundaries=crossings.boundaries(question, paths, rankings),

@@ -150,7 +150,8 @@ class Answer:
         paces = "paces" if self.now.question.pacing else "does not pace"
         where = f"On this machine as it is ({self.qdisc}, which {paces})"
         if self.now.winner != self.winner:
-            return f"{where}: {self.now.answer}"
+            some = f", on {len(self.now.rankings)} of the paths" if self.parts else ""
+            return f"{where}{some}: {self.now.answer}"
         if self.parts:
             return ""
         other = [

@@ -56,6 +56,8 @@ _NUMBER = r"(?>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)"
 _UNIT = r"[^\d.…–—−-]*"
 # Two numbers with units, and dots or a dash between them, which spreadsheets turn into other characters.
 _ENDS = re.compile(rf"\s*({_NUMBER})({_UNIT})(?:\.\.(?!\.)|…|[–—−-])\s*({_NUMBER})({_UNIT})", re.ASCII)
+# A number with a unit, and how far it may be off: by a second one, or by a share.
+_OFF = re.compile(rf"\s*({_NUMBER})([^\d.…–—−+±-]*)(?:±|\+/?[-−])\s*({_NUMBER})({_UNIT})", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -290,13 +292,15 @@ def _rate_bps(link: Mapping[str, Any]) -> float:
 
 
 def parsed(name: str, given: Amount) -> Amount | Range:
-    """A quantity as it was given, or a range: `20..80 ms`, `20-80 ms`, also with an en dash.
+    """A quantity as it was given, or a range: `20..80 ms`, `20-80 ms`, `40ms±10`, `40 ms ± 10 %`.
 
-    The lower end may omit the unit. A dash makes a range only between two numbers: `1e-3 s` and `-5 ms` are
-    values.
+    A dash may be an en dash. One of the two numbers may omit the unit. A dash makes a range only between two
+    numbers: `1e-3 s` and `-5 ms` are values.
     """
     if not isinstance(given, str):
         return given
+    if (found := _OFF.fullmatch(given)) is not None:
+        return _around(name, given, *(part.strip() for part in found.groups()))
     found = _ENDS.fullmatch(given)
     if found is None:
         if _RANGE not in given and "…" not in given:
@@ -305,6 +309,23 @@ def parsed(name: str, given: Amount) -> Amount | Range:
         raise mistake(name, given, "a value, or a range of two", f"e.g. {example}")
     low, low_unit, high, high_unit = (part.strip() for part in found.groups())
     return Range(f"{low} {low_unit or high_unit}".strip(), f"{high} {high_unit}".strip())
+
+
+def _around(name: str, given: str, middle: str, unit: str, off: str, off_unit: str) -> Range:
+    """The range of `MIDDLE UNIT ± OFF UNIT`; OFF is a share if its unit is `%` and the middle has another."""
+    value, by = float(middle), float(off)
+    if off_unit == "%" and unit not in ("", "%"):
+        by *= value / 100
+    elif unit and off_unit and unit.lower() != off_unit.lower():
+        raise mistake(
+            name, given, "one unit for both numbers, or % for the second", "e.g. 40ms±10 or 40ms±25%"
+        )
+    elif not unit:
+        unit = off_unit
+    if not 0 < by < value:
+        raise mistake(name, given, "a second number above zero and below the first", "e.g. 40ms±10")
+    low, high = (f"{value + sign * by:.12g} {unit}".strip() for sign in (-1, 1))
+    return Range(low, high)
 
 
 def competitors(given: Sequence[str]) -> tuple[tuple[str, int], ...]:
