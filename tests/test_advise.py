@@ -408,7 +408,7 @@ def test_table_yields_path_per_row(tmp_path: Path) -> None:
     home, other = sources.read(tmp_path / "paths.csv")
     assert (home.name, home.says, home.weight) == ("home", {"rate": "5 Mbit/s", "rtt": "20 ms"}, 10)
     assert (other.name, other.says["loss"], other.says["rtt"]) == ("row 4", "0.5 %", "45 ms..60 ms")
-    found = many.answer([home, other], {"buffer": "1 bdp", "candidates": OURS}, seeds=1)
+    found = many.answer([home, other], {"buffer": "1 bdp", "candidates": OURS}, seeds=2)
     assert [one.path.name for one in found.answered] == ["home", "row 4"]
     assert sum(found.share(name) for name in (*OURS, None)) == pytest.approx(1)
     assert found.to_csv().splitlines()[1].startswith("home,10,")
