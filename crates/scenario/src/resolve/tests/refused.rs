@@ -15,7 +15,8 @@ fn bad_controller_names_flow_or_index() {
     assert_all(&flow_error("label = \"a\""), &["flows[0].controller: nothing is given", "bbr1"]);
     let compared = |list: &str| error(&format!("compare = {list}\n{PATH}")).to_string();
     assert_all(&compared("[\"bbr1\", \"qubic\"]"), &["compare[1]: \"qubic\"", "did you mean cubic?"]);
-    assert_all(&compared("[\"bbr1\", \"bbr\"]"), &["compare[1]", "listed twice"]);
+    assert_all(&compared("[\"bbr1\", \"bbr\"]"), &["compare[1]: \"bbr\" is bbr1, which is listed already"]);
+    assert_all(&compared("[\"bbr1\", \"bbr1\"]"), &["compare[1]", "listed twice"]);
     assert_all(&compared("[]"), &["compare", "empty list"]);
     let unchanged = error(&format!("compare = [\"bbr1\"]\n{PATH}{FLOW}")).to_string();
     assert_all(&unchanged, &["compare", "would not change any flow"]);
