@@ -495,7 +495,7 @@ const OWN: &[Own] = &[
     (
         "burst",
         "size",
-        "Size of a token bucket: with a router, of tc-tbf's; otherwise of an ideal one, which the link becomes",
+        "Makes the link an ideal token bucket of this size; with a router, the size of tc-tbf's bucket",
         "32 KB",
         None,
         "none",

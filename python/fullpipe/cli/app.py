@@ -250,7 +250,10 @@ _OWN = {
         "Bring together the runs of one command that several machines shared.",
     ),
     "lab": ("lab:lab", "Open the lab: live simulations, comparisons and decision maps in your browser."),
-    "shell": ("shell:shell", "Run a command, or a shell, behind an emulated path. Shells nest."),
+    "shell": (
+        "shell:shell",
+        "Run a command, or a shell, behind an emulated path. A shell within a shell adds its path.",
+    ),
     "conform": (
         "conform:conform",
         "Check a controller against the cases of BBRv3: the draft's examples, and known bugs of "
@@ -283,7 +286,7 @@ _OWN = {
     ),
     "kernel": (
         "kernel:app",
-        "Load our controllers into this kernel; record what its own decide; check the emulator.",
+        "Load our controllers into this kernel; record decisions of its own ones; check the emulator.",
     ),
     "gate": ("gate:app", "Report each change of a controller, in continuous integration."),
     "stacks": (

@@ -19,5 +19,5 @@ TOLERANCES = (
 VERDICTS = (
     "Agrees: in every measure the ranges of the runs of both worlds overlap. Close: they do not, but each "
     "difference is within its tolerance. Differs: some difference is beyond its tolerance. Untrusted: one of "
-    f"the worlds has no run that can be trusted. Tolerances of a cell are stricter: {TOLERANCES}."
+    f"the worlds has no run that can be trusted. Tolerances of a cell: {TOLERANCES}."
 )

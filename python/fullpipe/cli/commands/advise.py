@@ -75,7 +75,7 @@ def advise(
             "--from",
             metavar="FILE",
             help="Paths from a CSV file, `ss -tin`, `iperf3 -J`, Prometheus, browsers' timings or a packet "
-            "capture; - is standard input. Options override it.",
+            "capture; - is standard input. docs/how-to/advisor.md has each form. Options override it.",
             show_default="none",
             parser=shared.path,
         ),

@@ -86,8 +86,9 @@ def conform(
         str | None,
         typer.Option(
             metavar="KIND",
-            help="What is tested, where its name does not say it; this decides which cases apply. Of CLIENT: "
-            "bbr3, cubic, reno or any. Of FILE.py:CLASS with --suite loss: cubic, reno or cubic,hystartpp.",
+            help="What the tested code implements, where its name does not say it; decides which cases apply. "
+            "With --program: bbr3, cubic, reno or any. With FILE.py:CLASS and --suite loss: cubic, reno or "
+            "cubic,hystartpp; by default, only the cases of all loss-based controllers apply.",
             show_default="any",
             rich_help_panel=PROGRAMS,
         ),

@@ -24,12 +24,15 @@ def flows(
         typer.Option("--synthetic", help="Instead of a capture: generate flows like those of one (MAWI)."),
     ] = False,
     count: Annotated[
-        int | None, typer.Option("--flows", min=1, help="How many flows to generate.", show_default="890000")
+        int | None,
+        typer.Option("--flows", min=1, help="With --synthetic: how many flows.", show_default="890000"),
     ] = None,
     duration: Annotated[
         float | None,
         typer.Option(
-            min=0.001, help="Seconds over which they start.", show_default="at the rate of that capture"
+            min=0.001,
+            help="With --synthetic: seconds over which the flows start.",
+            show_default="as many a second as in MAWI",
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the generated flows.")] = 1,

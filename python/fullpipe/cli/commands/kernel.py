@@ -24,14 +24,17 @@ from fullpipe.cli.other_results import CHECK, refuse_others
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Load our controllers into this kernel; record what its own decide; check the emulator.",
+    help="Load our controllers into this kernel; record decisions of its own ones; check the emulator.",
 )
 
 
 @app.command()
 @path_options(
     defaults={"rate": "", "rtt": ""},
-    more=dict.fromkeys(("rate", "rtt"), " Needed, unless SCENARIO.toml is given."),
+    more={
+        "rate": " Needed, unless --deliveries or SCENARIO.toml is given.",
+        "rtt": " Needed, unless SCENARIO.toml is given.",
+    },
 )
 def record(
     algorithm: Annotated[
@@ -53,7 +56,8 @@ def record(
         int | None, typer.Option(help="How many flows use the algorithm.", show_default="1")
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(help="Seed of the path's random elements.", show_default="the scenario's")
+        int | None,
+        typer.Option(help="Seed of the path's random elements.", show_default="the scenario's, or 1"),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

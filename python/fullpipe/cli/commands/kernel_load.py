@@ -132,7 +132,10 @@ def described(one: dict[str, Any]) -> list[str]:
     return lines
 
 
-@path_options(defaults={"rate": "no limit", "rtt": ""}, more={"rtt": " Needed."})
+@path_options(
+    defaults={"rate": "", "rtt": ""},
+    more={"rate": " Needed, unless --deliveries is given.", "rtt": " Needed."},
+)
 def prove(
     controller: Controller,
     path: dict[str, Any],

@@ -50,7 +50,14 @@ class _Direction:
         return f"{prefix}{key}".replace("-", "_")
 
 
-@shared.path_options(ways=("", "up-", "down-"), defaults={"rate": "no limit", "rtt": "no delay"})
+@shared.path_options(
+    ways=("", "up-", "down-"),
+    defaults={"rate": "", "rtt": ""},
+    more={
+        "rate": " Needed, unless --deliveries or --path is given.",
+        "rtt": " Needed, unless --path is given.",
+    },
+)
 def shell(
     command: Annotated[
         list[str] | None,
@@ -84,11 +91,11 @@ def shell(
         typer.Option(help="Seed of random loss and jitter.", show_default="the file's, or a new one"),
     ] = None,
 ) -> None:
-    """Run a command, or a shell, behind an emulated path. Shells nest.
+    """Run a command, or a shell, behind an emulated path. A shell within a shell adds its path.
 
-    Each option of the path applies to both directions, of which each has half of --rtt; --up-... and
-    --down-... override it for one. The far end is on this machine, too, in a network of its own. The command
-    has environment variables: FULLPIPE_SERVER and FULLPIPE_SERVER6 are addresses of the far end (IPv4 and
+    Options of the path apply to both directions. --up-... and --down-... set one direction, where they exist.
+    Each direction has half of --rtt. The far end is on this machine, too, in a network of its own. The
+    command has environment variables: FULLPIPE_SERVER and FULLPIPE_SERVER6 are addresses of the far end (IPv4 and
     IPv6), FULLPIPE_PATH describes the path, and with --server, FULLPIPE_PORT is a free port at the far end.
     The exit code is the command's.
 
