@@ -86,7 +86,7 @@ def conform(
         str | None,
         typer.Option(
             metavar="KIND",
-            help="What the tested code implements, where its name does not say it; decides which cases apply. "
+            help="What the tested code implements, if its name does not say it; decides which cases apply. "
             "With --program: bbr3, cubic, reno or any. With FILE.py:CLASS and --suite loss: cubic, reno or "
             "cubic,hystartpp; by default, only the cases of all loss-based controllers apply.",
             show_default="any",

@@ -93,11 +93,11 @@ def shell(
 ) -> None:
     """Run a command, or a shell, behind an emulated path. A shell within a shell adds its path.
 
-    Options of the path apply to both directions. --up-... and --down-... set one direction, where they exist.
-    Each direction has half of --rtt. The far end is on this machine, too, in a network of its own. The
-    command has environment variables: FULLPIPE_SERVER and FULLPIPE_SERVER6 are addresses of the far end (IPv4 and
-    IPv6), FULLPIPE_PATH describes the path, and with --server, FULLPIPE_PORT is a free port at the far end.
-    The exit code is the command's.
+    Options of the path apply to both directions. --up-... and --down-... set one direction, where they
+    exist. Each direction has half of --rtt. The far end is on this machine, too, in a network of its own.
+    The command has environment variables: FULLPIPE_SERVER and FULLPIPE_SERVER6 are addresses of the far
+    end (IPv4 and IPv6), FULLPIPE_PATH describes the path, and with --server, FULLPIPE_PORT is a free port
+    at the far end. The exit code is the command's.
 
     For example:
 
