@@ -178,8 +178,8 @@ def test_equal_is_more_than_one_value() -> None:
 
 @pytest.mark.parametrize(
     ("effect", "power", "expected"),
-    # Two-sided 5 %, two-sample t test: what G*Power 3 gives (Faul et al., Behavior Research Methods 39, 2007),
-    # and, for 80 %, Cohen, A Power Primer (Psychological Bulletin 112, 1992), table 2.
+    # Two-sided 5 %, two-sample t test, as G*Power 3 has it (Faul et al., Behavior Research Methods 39, 2007);
+    # for 80 % also Cohen, A Power Primer (Psychological Bulletin 112, 1992), table 2.
     [(0.2, 0.9, 527), (0.5, 0.9, 86), (0.8, 0.9, 34), (0.2, 0.8, 394), (0.5, 0.8, 64), (0.8, 0.8, 26)],
 )
 def test_needed_counts_are_published_ones(effect: float, power: float, expected: int) -> None:

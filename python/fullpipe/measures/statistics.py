@@ -2,9 +2,9 @@
 
 Which for what: `estimate` for a mean; `geometric` for ratios, because the mean of 1/5 and 5 is 2.6 and their
 geometric mean is 1; `median` where a few values are far off; `share` for how many runs do something; `modes`
-before any of them, because the middle of two modes is a value that no run has. `difference` and `ratio` compare
-two independent samples, `needed` says how large they have to be, and `same_distribution` and `same_share`
-whether they are samples of the same thing.
+before any of them, because the middle of two modes is a value that no run has. `difference` and `ratio`
+compare two independent samples, `needed` says how large they have to be, and `same_distribution` and
+`same_share` how far chance alone explains that they differ.
 
 The quantile is computed here because Fullpipe would need SciPy for nothing else. P(|T| <= t)
 for n degrees of freedom is 1 - I_x(n/2, 1/2) with x = n / (n + t^2), where I is the regularised incomplete
