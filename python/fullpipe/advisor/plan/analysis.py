@@ -4,13 +4,15 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 from fullpipe.advisor.plan.results import Arm, Results
+from fullpipe.advisor.question import shown
 from fullpipe.errors import mistake
 from fullpipe.measures import statistics
 from fullpipe.measures.statistics import Estimate
-from fullpipe.text import counted, joined, shown
+from fullpipe.text import capitalised, counted, joined
 
 POWER = 0.9
 # Fewer in an arm show little; a pilot has more.
@@ -19,7 +21,7 @@ LEAST = 10
 _CHANCE = 0.001
 # If more values are missing, those that are there may be no fair sample.
 _MOST_MISSING = 0.05
-# Durations within this factor of each other, but for a tenth at each end, were set beforehand.
+# Durations within this factor of each other, but for a tenth at each end, were set, e.g. by a speed test.
 _SAME_DURATION = 1.1
 # Of segments, which the results do not have: Ethernet's frames with timestamps.
 _SEGMENT_BYTES = 1448
@@ -86,8 +88,8 @@ MEASURES = {
     one.name: one
     for one in (
         Measure("goodput", "goodput", "Mbit/s", ("bytes", "seconds"), _goodput_mbps, more_is_better=True),
-        Measure("completion", "completion time", "s", ("bytes", "seconds"), lambda row: row["seconds"]),
-        Measure("rtt", "RTT", "ms", ("bytes", "rtt_ms"), lambda row: row["rtt_ms"]),
+        Measure("completion", "completion time", "s", ("seconds",), lambda row: row["seconds"]),
+        Measure("rtt", "RTT", "ms", ("rtt_ms",), lambda row: row["rtt_ms"]),
         Measure(
             "retransmissions",
             "share of retransmissions",
@@ -171,12 +173,11 @@ class Analysis:
 
     @property
     def needed(self) -> int | None:
-        """How many there must be in each arm for the predicted difference, or else for the one that is seen."""
+        """How many there must be in each arm for the predicted difference, or else for the one seen."""
         if self.reasons:
             return None
-        return self.effects[0].needed(
-            self.effects[0].difference.mean if self.difference is None else self.difference
-        )
+        found = self.effects[0]
+        return found.needed(found.difference.mean if self.difference is None else self.difference)
 
     @property
     def answer(self) -> str:
@@ -186,12 +187,11 @@ class Analysis:
         found = self.effects[0]
         side = "higher" if found.difference.mean >= 0 else "lower"
         low, high = found.difference.low or 0.0, found.difference.high or 0.0
-        seen = (
-            f"the {self.measure.title} of {self.treatment} is {_shown(abs(found.difference.mean))} {found.unit} "
-            f"{side} than that of {self.control} (95 % confidence interval {_shown(low)} to {_shown(high)})"
-        )
+        apart = f"{_shown(abs(found.difference.mean))} {found.unit} {side} than that of {self.control}"
+        interval = f"95 % confidence interval: {_shown(low)} to {_shown(high)}"
+        seen = f"the {self.measure.title} of {self.treatment} is {apart} ({interval})"
         if self.verdict != "undecided":
-            return f"{self.verdict.capitalize()}: {seen}."
+            return f"{capitalised(self.verdict)}: {seen}."
         return f"Undecided: {seen}; {self._to_decide()}."
 
     def _to_decide(self) -> str:
@@ -206,6 +206,36 @@ class Analysis:
         if needed > min(self.counts):
             return f"to see {looked} takes {counted(needed, self.noun)} an arm"
         return f"as {needed} an arm are enough to see {looked}, it is probably smaller"
+
+    @property
+    def rows(self) -> list[list[str]]:
+        """A row of a table for each effect: measure, treatment, control, difference, interval."""
+        found = []
+        for one in self.effects:
+            unit = "%" if one.measure.ratio else "pp"
+            low, high = one.difference.low or 0.0, one.difference.high or 0.0
+            title = f"{capitalised(one.measure.title)}, {one.measure.unit} ({one.measure.middle})"
+            interval = f"{_shown(low, '+')} to {_shown(high, '+')} {unit}"
+            apart = f"{_shown(one.difference.mean, '+')} {unit}"
+            found.append([title, _shown(one.treatment), _shown(one.control), apart, interval])
+        return found
+
+    @property
+    def remarks(self) -> list[str]:
+        """What there is to know about the answer, in sentences."""
+        counts = zip((self.treatment, self.control), self.counts, strict=True)
+        remarks = [f"Compared: {joined([f'{counted(count, self.noun)} of {arm}' for arm, count in counts])}."]
+        if self.needed is not None and self.difference is not None:
+            looked = f"a difference of {_shown(self.difference)} {self.effects[0].unit}"
+            what = (
+                f"{counted(self.needed, self.noun)} an arm show {looked} with a power of {100 * POWER:.0f} %"
+            )
+            remarks.append(f"With the spread of these results, {what} (two-sided test at 5 %).")
+        if len(self.effects) > 1:
+            remarks.append(
+                f"Only the first measure decides; of {len(self.effects)}, one may differ by chance."
+            )
+        return [*remarks, *(f"{capitalised(one)}." for one in self.notes)]
 
     def to_dict(self) -> dict[str, Any]:
         """Everything in plain values, but those of each connection."""
@@ -230,18 +260,18 @@ class Analysis:
         return json.dumps(self.to_dict(), indent=2)
 
 
-def _shown(number: float) -> str:
-    return f"{number:.3g}" if abs(number) < 1000 else f"{number:,.0f}"
+def _shown(number: float, sign: str = "") -> str:
+    return f"{number:{sign}.3g}" if abs(number) < 1000 else f"{number:{sign},.0f}"
 
 
-def percent_of(option: str, given: str, least: float) -> float:
-    """A number in per cent, with or without the sign. Raises `ScenarioError` if it is none above `least`."""
+def percent_of(option: str, given: str) -> float:
+    """A number in per cent, with or without the sign. Raises `ScenarioError` if it is none, or zero."""
     try:
         value = float(given.strip().removesuffix("%").strip())
     except ValueError:
         value = math.nan
-    if not least < value <= _MOST_PERCENT or value == 0:
-        raise mistake(option, given, f"per cent above {least:g}, and not 0", "e.g. 12 or -30")
+    if not 0 < abs(value) <= _MOST_PERCENT:
+        raise mistake(option, given, "per cent other than 0", "e.g. 12 or -30")
     return value
 
 
@@ -267,27 +297,30 @@ def analyse(
     chosen = _chosen(measure, able, results)
     if difference is not None and chosen.ratio and difference <= -100:
         raise mistake("difference", difference, "per cent above -100", "e.g. -30")
+    arms = (treated, controlled)
     values = (chosen.of(treated), chosen.of(controlled))
-    noun = "unit" if treated.units else "connection"
-    reasons = _reasons(treated, controlled, chosen, values, noun, share)
+    reasons, notes = _reasons(arms, chosen, share)
     effects = [] if reasons else [_effect(chosen, *values)]
     if effects:
         others = [(one, one.of(treated), one.of(controlled)) for one in able if one is not chosen]
         effects += [_effect(one, *both) for one, *both in others if min(map(len, both)) >= LEAST]
-    notes = [*results.notes]
-    if _set_beforehand(treated, controlled):
-        notes.append("all connections have the same duration, so that their sizes are a result, not compared")
+        planned = None if difference is None else effects[0].needed(difference)
+        if planned is not None and min(map(len, values)) < planned and effects[0].verdict != "undecided":
+            sentence = (
+                f"{planned} {_noun(treated)}s an arm are needed to see {difference:g} {effects[0].unit}"
+            )
+            notes.append(f"{sentence}; who stops as soon as there is a difference often sees one by chance")
     return Analysis(
-        treated.name,
-        controlled.name,
-        chosen,
-        (len(values[0]), len(values[1])),
-        noun,
-        tuple(reasons),
-        tuple(effects),
-        difference,
-        tuple(notes),
-        (tuple(values[0]), tuple(values[1])),
+        treatment=treated.name,
+        control=controlled.name,
+        measure=chosen,
+        counts=(len(values[0]), len(values[1])),
+        noun=_noun(treated),
+        reasons=tuple(reasons),
+        effects=tuple(effects),
+        difference=difference,
+        notes=(*results.notes, *notes),
+        values=(tuple(values[0]), tuple(values[1])),
     )
 
 
@@ -327,55 +360,41 @@ def _percent(ratio: Estimate) -> Estimate:
     return Estimate(mean or 0.0, low, high, least or 0.0, most or 0.0, ratio.count, "difference")
 
 
-def _reasons(
-    treated: Arm,
-    controlled: Arm,
-    measure: Measure,
-    values: tuple[Sequence[float], Sequence[float]],
-    noun: str,
-    share: float,
-) -> list[str]:
-    """Why the arms cannot be compared."""
-    reasons = []
-    arms = (treated, controlled)
-    for arm, own in zip(arms, values, strict=True):
-        if len(own) < LEAST:
-            has = counted(len(own), noun) + (" with a value" if arm.units or len(own) < arm.count else "")
+def _reasons(arms: tuple[Arm, Arm], measure: Measure, share: float) -> tuple[list[str], list[str]]:
+    """Why the arms, of which the first is the treatment, cannot be compared; and notes about that."""
+    reasons, notes = [], []
+    for arm in arms:
+        if len(own := measure.of(arm)) < LEAST:
+            has = f"{counted(len(own), _noun(arm))} with {measure.title}"
             reasons.append(f"{arm.name} has {has}, and {LEAST} are the least")
-        missing = arm.count - _complete(measure, arm)
+        missing = arm.count - len(measure.of(Arm(arm.name, arm.columns)))
         if missing > _MOST_MISSING * arm.count:
             part = f"{100 * missing / arm.count:.0f} % of the connections of {arm.name}"
-            reasons.append(f"{part} have no {measure.title}: those that have may be no fair sample")
-    counts = tuple(len({*arm.units}) if arm.units else arm.count for arm in arms)
+            reasons.append(f"{part} have no {measure.title}, and those that have may be no fair sample")
+    counts = [len({*arm.units}) if arm.units else arm.count for arm in arms]
     if statistics.same_share(counts[0], sum(counts), share) < _CHANCE:
-        reasons.append(
-            f"{counts[0]} of {counted(sum(counts), noun)} are in {treated.name}, and {100 * share:g} % were to be, "
-            "which chance does not explain: the assignment or the log is biased (--share names another part)"
-        )
-    if not _set_beforehand(treated, controlled):
-        sizes = [_sizes(arm) for arm in arms]
-        if statistics.same_distribution(*sizes) < _CHANCE:
-            middles = [statistics.median(own).mean for own in sizes]
-            sentence = joined(
-                [f"{_size(middle)} in {arm.name}" for middle, arm in zip(middles, arms, strict=True)]
-            )
-            reasons.append(f"the sizes differ, by the median {sentence}: compare what transfers the same")
-    if "time" in treated.columns:
+        part = f"{counts[0]} of {counted(sum(counts), _noun(arms[0]))} are in {arms[0].name}"
+        expected = f"with {100 * share:g} % expected (--share), chance does not explain that"
+        reasons.append(f"{part}; {expected}: the assignment or the log is biased")
+    sizes = [_known(arm, "bytes") for arm in arms]
+    if all(sizes) and statistics.same_distribution(*sizes) < _CHANCE:
+        middles = zip(map(median, sizes), arms, strict=True)
+        listed = joined([f"{shown('buffer', middle, 3)} in {arm.name}" for middle, arm in middles])
+        sentence = f"the distributions of sizes differ (medians: {listed})"
+        if measure.name != "completion" and _set_beforehand(arms):
+            notes.append(f"{sentence}, as they do where all connections have the same duration")
+        else:
+            reasons.append(f"{sentence}: compare connections that transfer the same")
+    if "time" in arms[0].columns:
         times = [_known(arm, "time") for arm in arms]
         if all(times) and statistics.same_distribution(*times) < _CHANCE:
-            reasons.append("they ran at different times: alternate between the arms, and keep what overlaps")
-    return reasons
+            reasons.append("they ran at different times: draw the arm at random, or alternate")
+    return reasons, notes
 
 
-def _complete(measure: Measure, arm: Arm) -> int:
-    """How many connections have a value."""
-    return len(measure.of(Arm(arm.name, arm.columns)))
-
-
-def _sizes(arm: Arm) -> list[float]:
-    """The sizes of the connections, or of each unit."""
-    size = Measure("size", "size", "bytes", ("bytes",), lambda row: row["bytes"])
-    return size.of(arm)
+def _noun(arm: Arm) -> str:
+    """What is counted."""
+    return "unit" if arm.units else "connection"
 
 
 def _known(arm: Arm, column: str) -> list[float]:
@@ -385,25 +404,8 @@ def _known(arm: Arm, column: str) -> list[float]:
     return _by_unit(known, ratio=False) if arm.units else [one for _, one in known]
 
 
-def _set_beforehand(*arms: Arm) -> bool:
+def _set_beforehand(arms: Sequence[Arm]) -> bool:
     """Whether all connections have the same duration, e.g. that of a speed test."""
-    if "seconds" not in arms[0].columns:
-        return False
-    ordered = sorted(one for arm in arms for one in arm.columns["seconds"] if one > 0)
-    if not ordered:
-        return False
+    ordered = sorted(one for arm in arms for one in arm.columns.get("seconds", ()) if one > 0)
     tenth = len(ordered) // 10
-    return ordered[-1 - tenth] <= _SAME_DURATION * ordered[tenth]
-
-
-def _size(size_bytes: float) -> str:
-    return shown(
-        next(
-            (
-                f"{size_bytes / scale:.3g} {unit}"
-                for scale, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "KB"))
-                if size_bytes >= scale
-            ),
-            f"{size_bytes:g} B",
-        )
-    )
+    return bool(ordered) and ordered[-1 - tenth] <= _SAME_DURATION * ordered[tenth]
