@@ -8,6 +8,7 @@ from pathlib import Path
 import fullpipe._native as _native
 
 _AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+DEFAULT = Path("/proc/sys/net/ipv4/tcp_congestion_control")
 _MODULES = Path("/lib/modules")
 _QUEUES = Path("/proc/sys/net/core/default_qdisc")
 # The queue discipline that paces flows (tc-fq(8)); fq_codel, pfifo_fast and the others do not.
@@ -50,6 +51,14 @@ def here(available: Path = _AVAILABLE, modules: Path = _MODULES) -> list[Candida
 def names() -> tuple[str, ...]:
     """The names of the candidates, if the user names none."""
     return tuple(one.name for one in here()) or USUAL
+
+
+def default() -> str | None:
+    """What Linux calls this machine's default controller; None where it cannot be read."""
+    try:
+        return DEFAULT.read_text(errors="replace").strip() or None
+    except OSError:
+        return None
 
 
 def default_qdisc() -> str | None:

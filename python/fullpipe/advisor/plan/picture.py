@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from fullpipe.report.figures.svg import picture
 from fullpipe.report.figures.vega import Spec, channel, layer
 
 _WIDTH, _HEIGHT = 520, 300
+# Letters in a line of the subtitle, as wide as the figure.
+_LETTERS = 90
 # More points of a line cannot be told apart.
 _POINTS = 400
 
@@ -59,7 +62,10 @@ def spec(found: Analysis) -> Spec:
         **line,
         "width": _WIDTH,
         "height": _HEIGHT,
-        "title": {"text": f"{found.treatment} and {found.control}", "subtitle": [found.answer]},
+        "title": {
+            "text": f"{found.treatment} and {found.control}",
+            "subtitle": textwrap.wrap(found.answer, _LETTERS),
+        },
         "config": theme.config(),
     }
 

@@ -234,7 +234,8 @@ def _value(column: str, cell: str, numerals: Numerals | None, file: str, line: i
     try:
         plain = plain if numerals is None else numerals.plain(plain)
     except ValueError as error:
-        raise _wrong(column, cell, *(*error.args, fix)[:2], file, line) from None
+        expected, *own = error.args
+        raise _wrong(column, cell, expected, own[0] if own else fix, file, line) from None
     value = float(plain) if _NUMBER.fullmatch(plain) else math.inf
     if value > _MOST:
         raise _wrong(column, cell, f"a number from 0 to {_MOST:.0e} without a unit", fix, file, line)
