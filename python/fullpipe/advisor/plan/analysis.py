@@ -224,7 +224,7 @@ class Analysis:
     def remarks(self) -> list[str]:
         """What there is to know about the answer, in sentences."""
         counts = zip((self.treatment, self.control), self.counts, strict=True)
-        remarks = [f"Compared: {joined([f'{counted(count, self.noun)} of {arm}' for arm, count in counts])}."]
+        remarks = [f"Results: {joined([f'{counted(count, self.noun)} of {arm}' for arm, count in counts])}."]
         if self.needed is not None and self.difference is not None:
             looked = f"a difference of {_shown(self.difference)} {self.effects[0].unit}"
             what = (

@@ -250,7 +250,7 @@ def of(answer: Answer) -> Plan | NoPlan:
     """The experiment for an answer, or why there is none."""
     winner = answer.winner
     if winner is None:
-        return NoPlan(f"there is no clear winner to try. {answer.answer.rstrip('.')}")
+        return NoPlan("the answer has no clear winner to try")
     control, why = _control(answer, winner)
     names = {one: candidates.linux_name(one) for one in (winner, control)}
     without = [one for one, linux in names.items() if linux is None]
