@@ -61,7 +61,7 @@ def analyse(
         ),
     ] = None,
     share: Annotated[
-        str, typer.Option(metavar="PERCENT", help="The part that was to be in the treatment.")
+        str, typer.Option(metavar="PERCENT", help="Share of the connections that were to get the treatment.")
     ] = "50",
     as_json: AsJson = False,
     out: Annotated[
