@@ -4,18 +4,23 @@ import math
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from fullpipe.measures.statistics import (
+    difference,
     estimate,
     geometric,
     median,
     modes,
+    needed,
     ratio,
     same,
+    same_distribution,
+    same_share,
     share,
     share_interval,
+    spread,
     t_quantile,
 )
 
@@ -77,6 +82,7 @@ def test_the_interval_holds_the_mean(values: list[float]) -> None:
     assert found.low <= found.mean <= found.high
 
 
+@settings(deadline=None)  # Bisection takes a while on a busy machine.
 @given(some.integers(1, 500))
 def test_more_degrees_never_widen(degrees: int) -> None:
     assert t_quantile(degrees) >= t_quantile(degrees + 1)
@@ -168,3 +174,62 @@ def test_one_normal_distribution_is_rarely_bimodal(count: int, most: float) -> N
 
 def test_equal_is_more_than_one_value() -> None:
     assert same([0.1 + 0.2, 0.3]) and not same([1.0]) and not same([1.0, 1.0001]) and not same([])
+
+
+@pytest.mark.parametrize(
+    ("effect", "power", "expected"),
+    # Two-sided 5 %, two-sample t test, as G*Power 3 has it (Faul et al., Behavior Research Methods 39, 2007);
+    # for 80 % also Cohen, A Power Primer (Psychological Bulletin 112, 1992), table 2.
+    [(0.2, 0.9, 527), (0.5, 0.9, 86), (0.8, 0.9, 34), (0.2, 0.8, 394), (0.5, 0.8, 64), (0.8, 0.8, 26)],
+)
+def test_needed_counts_are_published_ones(effect: float, power: float, expected: int) -> None:
+    # Cohen has 393 for 0.2, without the correction.
+    assert needed(effect, 1.0, power) == expected
+    assert needed(-7 * effect, 7.0, power) == expected
+
+
+def test_nothing_shows_a_difference_of_zero() -> None:
+    assert needed(1.0, 0.0, 0.9) == 2
+    with pytest.raises(ValueError, match="zero"):
+        needed(0.0, 1.0, 0.9)
+
+
+def test_difference_of_means_has_welch_interval() -> None:
+    # The logarithms of the ratio's example above.
+    found = difference([1.0, 2.0, 3.0], [0.0, 1.0, 0.0])
+    assert found.low is not None and found.mean == pytest.approx(2 - 1 / 3)
+    assert found.mean - found.low == pytest.approx(t_quantile(3) * math.sqrt(1 / 3 + 1 / 9))
+    assert (found.least, found.most, found.count) == (0.0, 3.0, 3)
+    assert spread([1.0, 2.0, 3.0], [0.0, 1.0, 0.0]) == pytest.approx(math.sqrt((1 + 1 / 3) / 2))
+
+
+@pytest.mark.parametrize(
+    ("scaled", "expected"),
+    # Smirnov (1948), table: the limits for 10, 5, 1 and 0.1 %.
+    [(1.224, 0.10), (1.358, 0.05), (1.628, 0.01), (1.949, 0.001)],
+)
+def test_distance_of_distributions_has_smirnovs_limit(scaled: float, expected: float) -> None:
+    # Shifting 10,000 equally spaced values moves that part of them beyond all others.
+    count = 10_000
+    apart = round(scaled / math.sqrt(count / 2) * count)
+    one = [float(value) for value in range(count)]
+    other = [float(value + apart) for value in range(count)]
+    assert same_distribution(one, other) == pytest.approx(expected, rel=0.02)
+
+
+def test_equal_and_separate_samples_are_extremes() -> None:
+    assert same_distribution([1.0] * 50, [1.0] * 70) == 1.0
+    assert same_distribution([1.0] * 50, [2.0] * 50) < 1e-20
+    assert same_distribution([1.0, 2.0], [1.0, 2.0, 1.5]) == pytest.approx(1.0)
+
+
+def test_share_has_binomial_tail() -> None:
+    # Of ten, at most two: (1 + 10 + 45) / 1024, on either side.
+    assert same_share(2, 10, 0.5) == pytest.approx(112 / 1024)
+    assert same_share(8, 10, 0.5) == pytest.approx(112 / 1024)
+    assert same_share(5, 10, 0.5) == 1.0
+    # Of three with one tenth each: at least two are 0.028.
+    assert same_share(2, 3, 0.1) == pytest.approx(0.056)
+    assert same_share(0, 20, 0.5) == pytest.approx(2 / 2**20)
+    # Large counts as the normal distribution has it: three standard deviations.
+    assert same_share(500_000 - 1_500, 1_000_000, 0.5) == pytest.approx(0.0027, rel=0.01)

@@ -24,6 +24,8 @@ from fullpipe.text import joined, minutes
 if TYPE_CHECKING:
     import altair as alt
 
+    from fullpipe.advisor.plan.design import NoPlan, Plan
+
 # Seconds that an answer may take: about as long as people wait.
 BUDGET_S = 5.0
 # The part of it for the ranking; the rest looks for what would change it.
@@ -79,6 +81,12 @@ class Advice(Answer):
         from fullpipe.advisor import chart
 
         return chart.chart(self)
+
+    def plan(self) -> "Plan | NoPlan":
+        """The experiment that would confirm the answer on real connections, or why there is none."""
+        from fullpipe.advisor.plan import design
+
+        return design.of(self)
 
     def report(self, path: str | Path) -> Path:
         """Writes one HTML file that needs no network, and returns its path."""

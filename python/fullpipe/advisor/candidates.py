@@ -11,6 +11,7 @@ from pathlib import Path
 import fullpipe._native as _native
 
 _AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+DEFAULT = Path("/proc/sys/net/ipv4/tcp_congestion_control")
 _MODULES = Path("/lib/modules")
 _QUEUES = Path("/proc/sys/net/core/default_qdisc")
 _ROUTES = Path("/proc/net/route")
@@ -90,6 +91,14 @@ def _of_device(name: str | None) -> str | None:
     except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError, AttributeError):
         return None
     return str(next((kind for kind in parts if kind != PACES), parts[0] if parts else root))
+
+
+def default() -> str | None:
+    """What Linux calls this machine's default controller; None where it cannot be read."""
+    try:
+        return DEFAULT.read_text(errors="replace").strip() or None
+    except OSError:
+        return None
 
 
 def default_qdisc() -> str | None:

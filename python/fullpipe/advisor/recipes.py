@@ -25,7 +25,6 @@ from fullpipe.runs.worlds import child
 _PACES_ITSELF = "Linux 4.13"
 # The largest socket buffer that Linux can be set to.
 _LARGEST = 2**31 - 1
-_SYSCTL = Path("/proc/sys/net/ipv4/tcp_congestion_control")
 _ALLOWED = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
 _CONF = "/etc/sysctl.d/90-congestion-control.conf"
 # What programs need at most to say their version.
@@ -317,23 +316,15 @@ def _loaded(linux: str) -> str:
 
 
 def _default(linux: str) -> str:
-    return _setting(_SYSCTL, linux)
+    return _compared(candidates.default() or "", linux)
 
 
 def _default_qdisc() -> str:
     return _compared(candidates.default_qdisc() or "", candidates.PACES)
 
 
-def _setting(file: Path, wanted: str) -> str:
-    """Whether a setting of this machine has a value already."""
-    try:
-        now = file.read_text(errors="replace").strip()
-    except OSError:
-        return ""
-    return _compared(now, wanted)
-
-
 def _compared(now: str, wanted: str) -> str:
+    """Whether a setting of this machine has a value already."""
     return "is so here" if now == wanted else f"{now} here" if now else ""
 
 

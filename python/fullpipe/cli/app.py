@@ -1,9 +1,9 @@
 """The command line. Results go to stdout; progress, notes and errors to stderr.
 
 Exit codes: 0 done; 1 two worlds differ, or nobody can say (`agree`), a decision is not the recorded one
-(`replay`), the emulator is inaccurate (`kernel check`), a case fails (`conform`) or changed (`gate`), or a
-run failed (`study run`, `evaluate`); 2 a user error, or results that could not be written; 70 a defect of
-Fullpipe; 130 interrupted.
+(`replay`), the emulator is inaccurate (`kernel check`), a case fails (`conform`) or changed (`gate`), arms
+are not comparable (`plan`), or a run failed (`study run`, `evaluate`); 2 a user error, or results that could
+not be written; 70 a defect of Fullpipe; 130 interrupted.
 
 Each command is imported when it is looked up, and imports heavy modules when it runs, so that `--help`
 answers at once.
@@ -230,6 +230,10 @@ _OWN = {
     "advise": (
         "advise:advise",
         "Say which congestion control a path should run, what would change the answer, and how to apply it.",
+    ),
+    "plan": (
+        "plan:app",
+        "Read the results of an experiment with real connections, as `fullpipe advise --plan` plans it.",
     ),
     "map": ("map:map_", "Map which congestion control is best, over two quantities of the path."),
     "compare": (

@@ -2,7 +2,9 @@
 
 Which for what: `estimate` for a mean; `geometric` for ratios, because the mean of 1/5 and 5 is 2.6 and their
 geometric mean is 1; `median` where a few values are far off; `share` for how many runs do something; `modes`
-before any of them, because the middle of two modes is a value that no run has.
+before any of them, because the middle of two modes is a value that no run has. `difference` and `ratio`
+compare two independent samples, `needed` says how large they have to be, and `same_distribution` and
+`same_share` how far chance alone explains that they differ.
 
 The quantile is computed here because Fullpipe would need SciPy for nothing else. P(|T| <= t)
 for n degrees of freedom is 1 - I_x(n/2, 1/2) with x = n / (n + t^2), where I is the regularised incomplete
@@ -15,10 +17,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from statistics import NormalDist
 
 LEVEL = 0.95
 # The normal distribution's quantile for it.
 _Z = 1.959963984540054
+# Terms of a sum that are smaller than this part of it do not change it.
+_NEGLIGIBLE = 1e-17
 # Fewer values cannot show two modes.
 FEWEST_FOR_MODES = 5
 # The exponential of more than this is no number.
@@ -67,24 +72,87 @@ def geometric(values: Sequence[float]) -> Estimate:
 def ratio(over: Sequence[float], under: Sequence[float]) -> Estimate:
     """The ratio of the geometric means of two independent samples of positive values.
 
-    The interval of the difference of the logarithms is Welch's (Biometrika 34, 1947, p. 28), with his degrees
-    of freedom rounded down. Its range is that of all ratios between the samples; its count the smaller one's.
+    The interval is that of the `difference` of the logarithms. Its range is that of all ratios between the
+    samples; its count the smaller one's.
     """
-    above, below = ([math.log(value) for value in values] for values in (over, under))
-    difference = estimate(above).mean - estimate(below).mean
-    count = min(len(above), len(below))
+    middle = difference([math.log(value) for value in over], [math.log(value) for value in under])
+    return _exponential(middle, min(over) / max(under), max(over) / min(under))
+
+
+def difference(over: Sequence[float], under: Sequence[float]) -> Estimate:
+    """The difference of the means of two independent samples.
+
+    The interval is Welch's (Biometrika 34, 1947, p. 28), with his degrees of freedom rounded down. Its range
+    is that of all differences between the samples; its count the smaller one's.
+    """
+    means = [math.fsum(values) / len(values) for values in (over, under)]
+    middle, count = means[0] - means[1], min(len(over), len(under))
     low = high = None
     if count > 1:
-        parts = [_variance(values) / len(values) for values in (above, below)]
+        parts = [_variance(values) / len(values) for values in (over, under)]
         spread = math.fsum(parts)
         degrees = count - 1
         if spread > 0:
-            each = zip(parts, (above, below), strict=True)
+            each = zip(parts, (over, under), strict=True)
             degrees = int(spread**2 / math.fsum(part**2 / (len(values) - 1) for part, values in each))
         half = t_quantile(max(1, degrees)) * math.sqrt(spread)
-        low, high = difference - half, difference + half
-    middle = Estimate(difference, low, high, 0.0, 0.0, count)
-    return _exponential(middle, min(over) / max(under), max(over) / min(under))
+        low, high = middle - half, middle + half
+    return Estimate(middle, low, high, min(over) - max(under), max(over) - min(under), count, "difference")
+
+
+def spread(*samples: Sequence[float]) -> float:
+    """The standard deviation within samples: the root of the mean of their variances."""
+    return math.sqrt(math.fsum(_variance(values) for values in samples) / len(samples))
+
+
+def needed(difference: float, spread: float, power: float) -> int:
+    """How large each of two samples must be for their means to differ in a two-sided test at 5 %.
+
+    n = 2 (z(0.975) + z(power))^2 spread^2 / difference^2 + z(0.975)^2 / 4: the formula of the normal
+    distribution with a correction for Student's t (Guenther, The American Statistician 35, 1981, p. 243).
+    """
+    if difference == 0:
+        raise ValueError("no sample shows a difference of zero")
+    quantiles = _Z + NormalDist().inv_cdf(power)
+    return max(2, math.ceil(2 * (quantiles * spread / difference) ** 2 + _Z**2 / 4))
+
+
+def same_distribution(one: Sequence[float], other: Sequence[float]) -> float:
+    """How probable it is that two samples of one distribution are at least as far apart as these.
+
+    Smirnov's limit for the largest distance of the empirical distribution functions (Annals of Mathematical
+    Statistics 19, 1948, p. 279). Equal values and small samples make it larger than it is.
+    """
+    first, second = sorted(one), sorted(other)
+    farthest, at, beside = 0.0, 0, 0
+    while at < len(first) and beside < len(second):
+        value = min(first[at], second[beside])
+        while at < len(first) and first[at] == value:
+            at += 1
+        while beside < len(second) and second[beside] == value:
+            beside += 1
+        farthest = max(farthest, abs(at / len(first) - beside / len(second)))
+    scaled = farthest * math.sqrt(len(first) * len(second) / (len(first) + len(second)))
+    # Below this the series needs many terms, and is one.
+    if scaled < 0.2:
+        return 1.0
+    terms = (2 * (-1) ** (k - 1) * math.exp(-2 * (k * scaled) ** 2) for k in range(1, 101))
+    return min(1.0, max(0.0, math.fsum(terms)))
+
+
+def same_share(hits: int, count: int, expected: float) -> float:
+    """How probable a share at least as far from the expected one is: twice the smaller binomial tail."""
+    below = hits <= count * expected
+    if not below:
+        hits, expected = count - hits, 1 - expected
+    logarithm = math.lgamma(count + 1) - math.lgamma(hits + 1) - math.lgamma(count - hits + 1)
+    term = math.exp(logarithm + hits * math.log(expected) + (count - hits) * math.log1p(-expected))
+    tail, odds = 0.0, (1 - expected) / expected
+    while hits >= 0 and term > _NEGLIGIBLE * tail:
+        tail += term
+        term *= odds * hits / (count - hits + 1)
+        hits -= 1
+    return min(1.0, 2 * tail)
 
 
 def median(values: Sequence[float]) -> Estimate:

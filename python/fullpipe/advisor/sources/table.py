@@ -115,7 +115,7 @@ _ONE_VALUE = "one value; ranges are possible for the rate, RTT, buffer, loss and
 _FORM = "write it as rows below a heading, e.g. name,rate_mbps,rtt_ms"
 _WITH_UNIT = {"rate": "rate_mbps", "rtt": "rtt_ms", "loss": "loss_pct", "jitter": "jitter_ms"}
 # What programs write for a value that is missing.
-_MISSING = frozenset({"", "-", "–", "—", "?", ".", "na", "n/a", "#n/a", "nan", "null", "none", "nil"})
+MISSING = frozenset({"", "-", "–", "—", "?", ".", "na", "n/a", "#n/a", "nan", "null", "none", "nil"})
 DELIMITERS = (",", ";", "\t", "|")
 # The heading is within so many characters, and no table of paths is wider.
 _HEAD, _MOST_COLUMNS = 65_536, 1_000
@@ -131,7 +131,7 @@ _JSON = re.compile(r'"(?:rate|rtt|latency|bandwidth|ping|speed)', re.IGNORECASE)
 _RULE = re.compile(r":?-+:?")
 DIRECTIVE = re.compile(r'\s*"?sep=([^\w\s"]|\t)"?[ \t]*(?:\r?\n|\Z)', re.IGNORECASE)
 # Spaces, apostrophes and minus signs of spreadsheets.
-_PLAIN = str.maketrans("\u00a0\u2009\u202f\u2019\u2212", "   '-")
+PLAIN = str.maketrans("\u00a0\u2009\u202f\u2019\u2212", "   '-")
 _NUMERAL = re.compile(r"\d+(?:[.,' ]\d+)*", re.ASCII)
 _GROUPED = re.compile(r"\d{1,3}(?:[ ']\d{3})+(?:[.,]\d+)?", re.ASCII)
 _ENGLISH = re.compile(r"\d{1,3}(?:,\d{3})+\.\d+", re.ASCII)
@@ -247,7 +247,7 @@ def read(text: str, file: str) -> Paths:
     for _, cells in rows:
         for column, cell in cells.items():
             if column.field in _NUMERIC:
-                numerals.learn(cell.translate(_PLAIN))
+                numerals.learn(cell.translate(PLAIN))
     return Paths([_path(cells, numerals, number, file) for number, cells in rows], notes)
 
 
@@ -259,7 +259,7 @@ def _path(cells: Mapping[_Column, str], numerals: Numerals, row: int, file: str)
             name = cell
             continue
         try:
-            value = _value(column, numerals.plain(cell.translate(_PLAIN)))
+            value = _value(column, numerals.plain(cell.translate(PLAIN)))
         except ValueError as error:
             raise _wrong(column, cell, error.args, file, row) from None
         if column.field == "weight":
@@ -359,7 +359,7 @@ def _listed(headings: Sequence[str]) -> str:
 
 def _column(heading: str) -> _Column | None:
     """What a heading such as `rate_mbps`, `Rate (Mbit/s)`, `rtt [ms]` or `downMbps` is; None if unknown."""
-    text = " ".join(heading.translate(_PLAIN).split())[:_MOST_HEADING].strip("\"'*` ")
+    text = " ".join(heading.translate(PLAIN).split())[:_MOST_HEADING].strip("\"'*` ")
     if not any(letter.islower() for letter in text):
         # In capitals MBPS could be bits or bytes, but here all letters are capitals.
         text = text.lower()
@@ -442,7 +442,7 @@ def _rows(
             filled = {
                 column: cells[at]
                 for at, column in columns.items()
-                if at < len(cells) and cells[at].lower() not in _MISSING
+                if at < len(cells) and cells[at].lower() not in MISSING
             }
             if 0 in columns and _is_index(layout.heading[0]) and cells[0].isdigit():
                 # Only the number of a row.

@@ -1,5 +1,6 @@
 """`fullpipe advise`."""
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,6 +26,7 @@ from fullpipe.cli.other_results import ANSWERS, refuse_others
 from fullpipe.runs.worlds import registry
 
 if TYPE_CHECKING:
+    from fullpipe.advisor import Advice
     from fullpipe.advisor.many import Answers
 
 # Paths without an answer are listed; further ones are a number.
@@ -103,6 +105,13 @@ def advise(
             "of minutes."
         ),
     ] = registry.DEFAULT,
+    plan: Annotated[
+        bool,
+        typer.Option(
+            "--plan",
+            help="Also plan the experiment that would confirm the answer on real connections; sends nothing.",
+        ),
+    ] = False,
     as_json: AsJson = False,
     out: Annotated[
         Path | None,
@@ -120,6 +129,8 @@ def advise(
     the ranking is settled, or --budget or --seeds is reached. The path needs --rate or --deliveries, and
     --rtt; --from can give them.
     """
+    from rich.text import Text
+
     from fullpipe.advisor import Advice, interface, many, sources, terminal
     from fullpipe.errors import mistake, unusable
 
@@ -144,18 +155,33 @@ def advise(
             found = interface.advise(**asked, **how, budget=budget, watch=watch, begin=show_work)
         else:
             paths = sources.read(source)
+            if plan and len(paths) > 1:
+                fix = "take one of them, or leave out --plan"
+                raise unusable("--plan", f"needs one path, and {source} has {len(paths)}", fix)
             fields = interface.fields(**asked)
             found = many.answer(paths, fields, **how, budget_s=budget, watch=watch, begin=show_paths)
-    if as_json:
+    planned = None
+    if plan and (advice := found if isinstance(found, Advice) else _only(found)) is not None:
+        planned = advice.plan()
+    if as_json and planned is not None:
+        print(json.dumps({**found.to_dict(), "plan": planned.to_dict()}, indent=2))
+    elif as_json:
         print(found.to_json())
     elif isinstance(found, Advice):
         terminal.show(found, console())
     else:
         _show_many(found)
+    if planned is not None and not as_json:
+        console().print(Text(f"\n{planned}"), soft_wrap=True)
     if out is not None and not isinstance(found, Advice):
         from fullpipe.advisor import many_page
 
         say(f"Map: {many_page.write(found, out)}")
+
+
+def _only(answers: "Answers") -> "Advice | None":
+    """The answer for the only path; None if that path has none."""
+    return answers.answered[0].advice if len(answers.answered) == 1 else None
 
 
 def _show_many(answers: "Answers") -> None:
