@@ -79,6 +79,8 @@ type bubble struct {
 	// When the bubble's clock began, and the latest time of the run that it has reached.
 	origin time.Time
 	now    uint64
+	// When what an end has sent was taken.
+	taken [2]uint64
 	// Datagrams since the latest collection.
 	handled int
 }
@@ -114,11 +116,12 @@ func (b *bubble) Receive(end int, now uint64, _ byte, datagram []byte) {
 	synctest.Wait()
 }
 
-func (b *bubble) Timeout(int) uint64 {
+// Timeout is the next tick, of each end by itself: it is due at both, although the first of them lets the time come to it.
+func (b *bubble) Timeout(end int) uint64 {
 	if b.app.Total == 0 {
 		return stack.Never
 	}
-	return b.now - b.now%uint64(Tick) + uint64(Tick)
+	return b.taken[end] - b.taken[end]%uint64(Tick) + uint64(Tick)
 }
 
 func (b *bubble) OnTimeout(_ int, now uint64) { b.advance(now) }
@@ -134,6 +137,7 @@ func (b *bubble) Application(end int, now uint64, app stack.App) {
 
 func (b *bubble) Transmit(end int, now uint64, send func(at uint64, ecn byte, datagram []byte)) {
 	conn := b.conns[end]
+	b.taken[end] = now
 	for _, datagram := range conn.sent {
 		send(now, 0, datagram)
 	}
@@ -180,7 +184,7 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// LocalAddr is the address of this end, Peer that of the other.
+// LocalAddr is the address of this end.
 func (c *Conn) LocalAddr() net.Addr { return address(c.end) }
 
 // Peer is the address of the other end.
@@ -190,7 +194,7 @@ func address(end int) net.Addr {
 	return &net.UDPAddr{IP: net.IPv4(10, 0, 0, byte(end+1)), Port: 4433}
 }
 
-// SetDeadline, SetReadDeadline and SetWriteDeadline do nothing.
+// SetDeadline does nothing.
 func (*Conn) SetDeadline(time.Time) error { return nil }
 
 // SetReadDeadline does nothing.
@@ -199,7 +203,7 @@ func (*Conn) SetReadDeadline(time.Time) error { return nil }
 // SetWriteDeadline does nothing.
 func (*Conn) SetWriteDeadline(time.Time) error { return nil }
 
-// SetReadBuffer does nothing: no datagram that arrives is dropped here.
+// SetReadBuffer does nothing.
 func (*Conn) SetReadBuffer(int) error { return nil }
 
 // SetWriteBuffer does nothing.
