@@ -9,8 +9,10 @@
 // leaves with no delay.
 //
 // Randomness of crypto/rand follows from the seed. That of select, of the order of a map, and of math/rand's global functions does not.
-// Nor does what the load of the machine changes: a goroutine that computes for more than 10 ms of real time can be interrupted. The
-// garbage collector runs only between turns.
+//
+// The load of the machine must not matter either. The garbage collector runs only between turns. But Go interrupts a goroutine that
+// has not waited for 10 ms of real time, which is soon over on a busy machine, and lets others run first. So an application that the
+// stack wakes calls [Settle] before it asks the stack for anything.
 package bubble
 
 import (
@@ -50,6 +52,10 @@ type Endpoints interface {
 
 // Create makes both ends, which send and receive by client and server. What they send in it leaves when the application begins.
 type Create func(setup stack.Setup, client, server *Conn) (Endpoints, error)
+
+// Settle waits until all other goroutines wait, so that what comes first does not depend on the machine. It takes a nanosecond of the
+// stack's time.
+func Settle() { time.Sleep(time.Nanosecond) }
 
 // Serve speaks the protocol on standard input and output, and exits the process when the input ends.
 func Serve(t *testing.T, about stack.About, create Create) {
@@ -104,6 +110,13 @@ func (b *bubble) advance(now uint64) {
 	}
 }
 
+// settle lets all goroutines come to their end at this instant, with those that called [Settle].
+func settle() {
+	synctest.Wait()
+	Settle()
+	synctest.Wait()
+}
+
 func (b *bubble) Receive(end int, now uint64, _ byte, datagram []byte) {
 	b.advance(now)
 	b.handled++
@@ -113,7 +126,7 @@ func (b *bubble) Receive(end int, now uint64, _ byte, datagram []byte) {
 		// As a socket does whose buffer is full.
 	}
 	// One at a time, so that no goroutine finds two reasons to go on.
-	synctest.Wait()
+	settle()
 }
 
 // Timeout is the next tick, of each end by itself: it is due at both, although the first of them lets the time come to it.
@@ -131,7 +144,7 @@ func (b *bubble) Application(end int, now uint64, app stack.App) {
 	if end == 0 && app != b.app {
 		b.app = app
 		b.endpoints.Application(app)
-		synctest.Wait()
+		settle()
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -46,6 +47,7 @@ func (p *program) serve() {
 			return
 		}
 		p.got += uint64(n)
+		Settle()
 		p.server.WriteTo(datagram[:n], from)
 	}
 }
@@ -111,6 +113,26 @@ func TestTimeDoesNotMoveBetweenInstants(t *testing.T) {
 			t.Errorf("%d ns have passed", passed)
 		}
 		b.conns[1].Close()
+	})
+}
+
+func TestWhoSettlesComesAfterAllWhoDoNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var order []string
+		go func() {
+			Settle()
+			order = append(order, "who settles")
+		}()
+		go func() {
+			for range 1000 {
+				runtime.Gosched()
+			}
+			order = append(order, "who is slow")
+		}()
+		settle()
+		if !slices.Equal(order, []string{"who is slow", "who settles"}) {
+			t.Errorf("the order is %q", order)
+		}
 	})
 }
 
