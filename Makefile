@@ -12,8 +12,8 @@
 #                  a browser (CHROMIUM=/usr/bin/chromium)
 #   make quic      builds the world `quic`, real QUIC endpoints in virtual time, for `--world quic`
 #   make test-quic checks it: formats, lints and tests of quic/, and what Python's tests need the stacks for
-#   make stack-smoltcp, stack-quiche, stack-ngtcp2, stack-aioquic  builds an adapter, which brings another stack into the world
-#                  `quic`; .venv/bin/stack-smoltcp is then one for --stack
+#   make stack-smoltcp, stack-quiche, stack-ngtcp2, stack-aioquic, stack-quicgo  builds an adapter, which brings another stack into
+#                  the world `quic`; .venv/bin/stack-smoltcp is then one for --stack
 #   make mistakes  makes known mistakes one at a time, and shows that the tests catch each
 #   make differential  gives the same random events to Linux's C code and to our controllers, and compares after each;
 #                  needs Linux's source (apt install linux-source gcc); EVENTS=1000000 for a short run
@@ -78,7 +78,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .PHONY: help demo docs equal-builds test test-all lint lint-rust lint-python lint-citations test-rust test-no-std test-bpf test-python bpf-objects \
 	lab lab-engine lab-site \
-	lab-installed test-lab bench-lab quic test-quic stack-smoltcp stack-quiche stack-ngtcp2 stack-aioquic \
+	lab-installed test-lab bench-lab quic test-quic stack-smoltcp stack-quiche stack-ngtcp2 stack-aioquic stack-quicgo \
 	mistakes differential audit package wheel test-wheel test-sdist check-elsewhere lock instructions bench clean
 
 help:
@@ -225,6 +225,11 @@ stack-aioquic: $(TOOLS)
 	"$(STACK_VENV)/bin/pip" install --disable-pip-version-check --quiet -r $(STACKS)/aioquic/requirements.txt
 	printf '#!/bin/sh\nexec "%s" "%s" "$$@"\n' "$(STACK_VENV)/bin/python" "$(abspath $(STACKS))/aioquic/adapter.py" > $(BIN)/stack-aioquic
 	chmod 755 $(BIN)/stack-aioquic
+
+# A test's program, because Go has virtual time only there. Modules come from Go's proxy; go.sum has their hashes.
+stack-quicgo: $(TOOLS)
+	@command -v go >/dev/null || { echo "go is missing: install Go 1.26 or newer (https://go.dev/dl)" >&2; exit 1; }
+	cd $(STACKS)/quicgo && go test -trimpath -c -o "$(abspath $(BIN))/stack-quicgo" .
 
 # MISTAKES=--quick makes only the shorter list.
 mistakes: $(TOOLS)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import struct
 import subprocess
@@ -20,6 +21,7 @@ from fullpipe.cli import app as cli
 from fullpipe.runs.worlds import quic, quic_stacks, stacks
 
 ADAPTER = Path(__file__).parent / "stack_stand_in.py"
+ADAPTERS = Path(__file__).parent.parent / "quic/adapters"
 PATH: dict[str, Any] = {"rate": "10 Mbit/s", "rtt": "40 ms", "duration": "3 s"}
 ON_PATH = ("--rate", "10 Mbit/s", "--rtt", "40 ms", "--duration", "2 s")
 
@@ -339,3 +341,58 @@ def test_cases_are_played_over_an_adapter() -> None:
     found = fp.conform("toy:reno", ["deep-buffer", "rate-up-10x"])
     assert {one.verdict for one in found.results} <= {"pass", "fail"}, found
     assert "toy 1.0" in found.versions
+
+
+# In Go.
+
+
+def go(folder: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """A command of Go in an adapter's folder, or the test is skipped."""
+    if shutil.which("go") is None:
+        pytest.skip("needs Go: https://go.dev/dl")
+    return subprocess.run(["go", *words], cwd=ADAPTERS / folder, capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def quicgo(tmp_path_factory: pytest.TempPathFactory) -> stacks.Stack:
+    """quic-go, if its modules are here or can be fetched."""
+    fetched = go("quicgo", "mod", "download")
+    if fetched.returncode:
+        pytest.skip(f"needs quic-go's modules: {fetched.stderr.strip().splitlines()[-1]}")
+    program = tmp_path_factory.mktemp("quicgo") / "stack-quicgo"
+    built = go("quicgo", "test", "-p", "1", "-trimpath", "-c", "-o", str(program), ".")
+    assert built.returncode == 0, built.stderr
+    return stacks.of_command("quicgo", str(program))
+
+
+@pytest.mark.long
+def test_the_helper_in_go_passes_its_tests() -> None:
+    done = go("go", "test", "-p", "1", "./...")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.long
+@needs_program
+def test_packets_of_quic_go_repeat_however_it_is_asked(quicgo: stacks.Stack) -> None:
+    modules = (ADAPTERS / "quicgo/go.mod").read_text(encoding="utf-8")
+    assert f"github.com/quic-go/quic-go v{quicgo.about['version']}\n" in modules
+    found = quic_stacks.check(quicgo, None, "2 s")
+    assert all(one.equal for one in found), found
+    assert not found[-1].same and found[0].packets > 1000
+
+
+@pytest.mark.long
+@needs_program
+def test_quic_go_delivers_a_size_and_stops(quicgo: stacks.Stack) -> None:
+    path = {"rate": "10 Mbit/s", "rtt": "40 ms"}
+    flows = [
+        {"controller": "quicgo:reno", "size": "500 kB", "start_jitter": "0 s"},
+        {"controller": "quicgo:reno", "stop": "1 s"},
+    ]
+    with stacks.using([quicgo]):
+        (run,) = fp.run({"duration": "6 s", "path": path, "flows": flows}, world="quic").runs
+    sized, stopped = run.summary["flows"]
+    assert sized["completed"] and sized["delivered_bytes"] == 500_000
+    assert 0.4 < sized["end_ns"] / 1e9 < 5
+    assert stopped["end_ns"] == 1_000_000_000 and not stopped["completed"]
+    assert stopped["delivered_bytes"] > 100_000

@@ -1,0 +1,3 @@
+module fullpipe/stack
+
+go 1.26
