@@ -265,8 +265,8 @@ def program(folder: Path, wait_after: int | None = None) -> list[str]:
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_ended_sweep_resumes(how: signal.Signals, tmp_path: Path) -> None:
     for after in (3, 9):
-        # Usually the signal arrives during a run. The sweep stores at most 14 runs before it waits for one. How
-        # many are stored by then depends on how long they took, because runs are stored together.
+        # Usually the signal arrives during a run. The sweep stores at most 14 runs before it waits for one.
+        # How many are stored by then depends on how long they took, because runs are stored together.
         waits = Path(f"{tmp_path}.waits")
         waits.unlink(missing_ok=True)
         running = subprocess.Popen(program(tmp_path, wait_after=7), stderr=subprocess.DEVNULL)
