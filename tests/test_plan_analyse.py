@@ -209,7 +209,7 @@ def test_too_few_are_not_compared() -> None:
 
 
 def test_units_are_what_counts() -> None:
-    """Connections of one hour are alike: a hundred of each of twelve hours say no more than twelve do."""
+    """Connections of one hour resemble each other: a hundred from each of twelve hours count as twelve."""
     dice = random.Random(4)
     rows = []
     for hour in range(24):

@@ -87,7 +87,7 @@ GOALS: Mapping[str, Goal] = {
     ),
     "balance": Goal(
         "balance",
-        "throughput and delay alike",
+        "much throughput with a short queue",
         "the used part of the flow's fair share, at most 1, times the empty path's round-trip time over the "
         "flow's 95th percentile",
         lambda trial: min(1.0, trial.used) * trial.short,
