@@ -180,7 +180,8 @@ def verdicts(results: Path) -> str:
         f"{document.counts([one for one in rows if one not in ours])}. *In shape*: direction, ordering or "
         "crossover holds; a number is missed or undecided. Where it gives none, our own expectation was: "
         f"{document.counts(ours).replace(_OURS, '')}. "
-        f"{imported} of the verdicts are from an earlier version of Fullpipe, which kept no values.\n"
+        f"{imported} of the verdicts were computed by an earlier version of Fullpipe, which stored no "
+        "measured values.\n"
     )
 
 

@@ -486,7 +486,7 @@ const OWN: &[Own] = &[
     (
         "router",
         "text",
-        "Linux's tc-tbf, or in the simulator its model, in place of a plain link; the only value is \"tbf\"",
+        "\"tbf\": Linux's tc-tbf (in the simulator a model of it) instead of a plain link; needs --burst",
         "",
         None,
         "none",
@@ -495,7 +495,7 @@ const OWN: &[Own] = &[
     (
         "burst",
         "size",
-        "Makes the link an ideal token bucket of this size; with a router, the size of tc-tbf's bucket",
+        "The link is a token bucket of this size: an ideal one, or with --router, that of tc-tbf",
         "32 KB",
         None,
         "none",

@@ -168,7 +168,10 @@ def run(
 
 @app.command()
 def claims(record: Record = False, replace_larger: ReplaceLarger = False, out: OutOfRuns = None) -> None:
-    """Print the verdicts of the last runs in Markdown. `study list` also shows claims without one."""
+    """Print the verdicts of the last runs in Markdown.
+
+    `study list` also shows claims that have no verdict yet.
+    """
     from fullpipe_studies import catalogue, document
 
     _check_there(out)

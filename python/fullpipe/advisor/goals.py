@@ -94,7 +94,7 @@ GOALS: Mapping[str, Goal] = {
     ),
     "neighbours": Goal(
         "neighbours",
-        "what a flow beside it keeps: the first competitor, or CUBIC",
+        "how much goodput another flow keeps beside the candidate: the first of --competitors, or CUBIC",
         "the part of its goodput that a neighbour keeps; in proportion less if the flow, without that "
         "neighbour, uses below 80 % of its fair share",
         lambda trial: (1 - (trial.harm or 0.0)) * trial.enough,

@@ -33,8 +33,8 @@ SHARE_TOLERANCE = 0.08
 
 TOLERANCES = (
     f"goodput {GOODPUT_TOLERANCE:.0%}, mean RTT {RTT_TOLERANCE:.0%}, retransmissions a factor of "
-    f"{RETRANSMITS_FACTOR:g} (not compared up to {RETRANSMITS_THAT_COUNT}), shares of several flows "
-    f"{SHARE_TOLERANCE * 100:.0f} percentage points"
+    f"{RETRANSMITS_FACTOR:g} (not compared where both worlds have at most {RETRANSMITS_THAT_COUNT}), shares "
+    f"of several flows {SHARE_TOLERANCE * 100:.0f} percentage points"
 )
 
 

@@ -99,14 +99,14 @@ def path_options(
 
     `ways` are prefixes of options: "" for both ways, "up-" and "down-" for one. With `ranges`, the help says
     which may be a range. `defaults` are shown, and are up to the command; "" shows none.
-    `more` are sentences that follow the help of an option.
+    `more` are sentences that follow the help of an option for both ways.
     """
 
     def decorated(command: Callable[..., None]) -> Callable[..., None]:
         declared = inspect.signature(command).parameters
         options = {
             f"{way}{one.name}".replace("-", "_"): _path_option(
-                one, way, ways, ranges, defaults, more.get(one.name, "")
+                one, way, ways, ranges, defaults, "" if way else more.get(one.name, "")
             )
             for way in ways
             for one in OPTIONS
@@ -206,7 +206,7 @@ Worlds = Annotated[
     str,
     typer.Option(metavar="OURS,THEIRS", help="The two worlds; the second is the reference."),
 ]
-SEEDS_HELP = "Runs with different seeds in deterministic worlds, such as sim."
+SEEDS_HELP = "Number of runs, each with its own seed, in deterministic worlds, such as sim."
 REPETITIONS_HELP = "Repetitions in worlds that take real time, such as kernel."
 ATTEMPTS_HELP = "How often a run in real time is tried, in all, if the emulator does not keep up."
 Seeds = Annotated[int, typer.Option(help=SEEDS_HELP)]
@@ -287,7 +287,10 @@ Candidates = Annotated[
         autocompletion=complete_controllers,
     ),
 ]
-FLOW_SIZE_HELP = "Size of the flows, e.g. '1 MB'; --for throughput then means their completion time."
+FLOW_SIZE_HELP = (
+    "Size of the candidate's flows, e.g. '1 MB'; competitors stay long flows. --for throughput then means "
+    "the completion time of the candidate's flows."
+)
 Goal = Annotated[
     str | None,
     typer.Option(

@@ -31,13 +31,13 @@ class PathFields(TypedDict, total=False):
     loss: Amount
     # Random extra delay, from zero to this, e.g. 2 ms.
     jitter: Amount
-    # When the link can send packets, instead of a rate: a delivery trace in Mahimahi's format.
+    # Instead of a rate: the times at which the link can send a packet, in Mahimahi's format.
     deliveries: str | Path
-    # Queue discipline of the bottleneck; see `fullpipe queues`, e.g. codel.
+    # Discipline of the bottleneck; see `fullpipe queues`, e.g. codel.
     queue: str
-    # Linux's tc-tbf in place of a plain link; the simulator has a model of it, e.g. tbf.
+    # "tbf": Linux's tc-tbf (in the simulator a model of it) instead of a plain link; needs --burst.
     router: str
-    # Makes the link a token bucket of this size; with a router, the size of its bucket, e.g. 32 KB.
+    # The link is a token bucket of this size: an ideal one, or with --router, that of tc-tbf, e.g. 32 KB.
     burst: Amount
     # Rate, and depth of the bucket, of a policer: what finds no tokens is dropped, e.g. 20 Mbit/s, 500 KB.
     policer: str

@@ -66,7 +66,7 @@ def advise(
         str | None,
         typer.Option(
             help="Duration of a long flow's run.",
-            show_default="300 round trips, within 20 to 60 s; shorter at high rates",
+            show_default="300 round trips, but at least 20 s and at most 60 s; at high rates also below 20 s",
         ),
     ] = None,
     goal: Goal = None,
@@ -87,7 +87,7 @@ def advise(
         typer.Option(
             metavar="SECONDS",
             help="Time limit; with --from, for each path of the file.",
-            show_default="about 5; none with --seeds",
+            show_default="about 5 s; none with --seeds",
         ),
     ] = None,
     seeds: Annotated[
@@ -101,8 +101,8 @@ def advise(
     world: Annotated[
         str,
         typer.Option(
-            help="Where the candidates run: sim or kernel. The kernel takes real time: give a --budget "
-            "of minutes."
+            help="Where the candidates run: sim or kernel. The kernel takes real time: give it "
+            "minutes, e.g. --budget 600."
         ),
     ] = registry.DEFAULT,
     plan: Annotated[

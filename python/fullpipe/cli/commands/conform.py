@@ -73,7 +73,7 @@ def conform(
         typer.Option(
             "--list",
             help="List the cases of the suite and run none; with --json, with their criteria. With --like: "
-            "the cases for programs of that kind.",
+            "the cases for a --program of that kind.",
         ),
     ] = False,
     program: Annotated[
@@ -86,10 +86,10 @@ def conform(
         str | None,
         typer.Option(
             metavar="KIND",
-            help="What the tested code implements, if its name does not say it; decides which cases apply. "
-            "With --program: bbr3, cubic, reno or any. With FILE.py:CLASS and --suite loss: cubic, reno or "
-            "cubic,hystartpp; by default, only the cases of all loss-based controllers apply.",
-            show_default="any",
+            help="Which algorithm the tested code implements, where its name does not say so. With "
+            "--program, in place of --suite: bbr3, cubic or reno. With FILE.py:CLASS and --suite loss: "
+            "cubic, reno, or cubic,hystartpp.",
+            show_default="any: only the cases that hold for each of these",
             rich_help_panel=PROGRAMS,
         ),
     ] = None,
@@ -105,7 +105,7 @@ def conform(
         int | None,
         typer.Option(
             metavar="N",
-            help="Runs at the same time.",
+            help="How many runs at the same time.",
             show_default="1",
             rich_help_panel=PROGRAMS,
         ),

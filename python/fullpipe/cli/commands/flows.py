@@ -32,7 +32,7 @@ def flows(
         typer.Option(
             min=0.001,
             help="With --synthetic: seconds over which the flows start.",
-            show_default="as many a second as in MAWI",
+            show_default="long enough that flows start as often as in MAWI",
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the generated flows.")] = 1,

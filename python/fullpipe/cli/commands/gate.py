@@ -61,7 +61,8 @@ Cache = Annotated[
     Path | None,
     typer.Option(
         metavar="DIR",
-        help="Folder of stored runs. One is used again if scenario, controller and Fullpipe are the same.",
+        help="Folder of stored runs. One is used again only if the content of the scenario, the controller's "
+        "code or binary, and Fullpipe are unchanged.",
         show_default="~/.cache/fullpipe/gate",
         parser=path,
     ),
@@ -69,7 +70,7 @@ Cache = Annotated[
 NoCache = Annotated[bool, typer.Option("--no-cache", help="Run every case again, and store no run.")]
 Jobs = Annotated[
     int | None,
-    typer.Option(min=1, metavar="N", help="Runs at the same time.", show_default="one on each core"),
+    typer.Option(min=1, metavar="N", help="How many runs at the same time.", show_default="one on each core"),
 ]
 Code = Annotated[
     bool, typer.Option("--code", help="Let the gate file run the Python files of its controllers.")
@@ -124,8 +125,8 @@ def init(
 ) -> None:
     """Write a gate file with about 20 cases for each controller.
 
-    Each case runs with three seeds, and any difference of a result is a change, unless you give
-    the case a tolerance.
+    Each case runs with three seeds. Any difference from the recorded baseline is a change, unless you give
+    the case a tolerance in the file.
     """
     from fullpipe import files
     from fullpipe.gate import template

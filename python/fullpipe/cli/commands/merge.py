@@ -35,8 +35,8 @@ def merge(
     """Bring together the runs of one command that several machines shared.
 
     First, each machine runs the command with its --shard, from 1/N to N/N. Then `fullpipe merge` copies the
-    runs of their folders into one, --out. At last, the command with that --out and without --shard runs
-    nothing more and writes the report.
+    runs of their folders into one, --out. Finally, run the same command again with that --out and without
+    --shard: it finds every run there, runs none, and writes the report.
 
     Refused are: a missing shard or run, folders of different commands, and different results of one run in
     a deterministic world.

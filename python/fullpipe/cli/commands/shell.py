@@ -96,8 +96,9 @@ def shell(
     Options of the path apply to both directions. --up-... and --down-... set one direction, where they
     exist. Each direction has half of --rtt. The far end is on this machine, too, in a network of its own.
     The command has environment variables: FULLPIPE_SERVER and FULLPIPE_SERVER6 are addresses of the far
-    end (IPv4 and IPv6), FULLPIPE_PATH describes the path, and with --server, FULLPIPE_PORT is a free port
-    at the far end. The exit code is the command's.
+    end (IPv4 and IPv6), FULLPIPE_PATH describes the path. With --server, FULLPIPE_PORT is a free port at
+    the far end, which replaces {port} in the server's command; without {port}, the server chooses its port.
+    The exit code is the command's.
 
     For example:
 
