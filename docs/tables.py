@@ -178,10 +178,11 @@ def verdicts(results: Path) -> str:
     return (
         f"{len(rows)} rows, each a claim of a paper in one world. Where the paper gives a result: "
         f"{document.counts([one for one in rows if one not in ours])}. *In shape*: direction, ordering or "
-        "crossover holds; a number is missed or undecided. Where it gives none, our own expectation was: "
+        f"crossover holds; a number is missed or undecided. The other {len(ours)} rows try what the "
+        "paper did not measure. Of our expectations, written before the runs: "
         f"{document.counts(ours).replace(_OURS, '')}. "
-        f"{imported} of the verdicts were computed by an earlier version of Fullpipe, which stored no "
-        "measured values.\n"
+        f"{imported} of the verdicts were computed by an earlier version of Fullpipe: the table of all "
+        "verdicts has no numbers of ours for these rows until they are run again.\n"
     )
 
 

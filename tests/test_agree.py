@@ -207,7 +207,7 @@ def test_agree_runs_kernel_first_from_seed(in_empty_folder: Path, worlds: dict[s
     assert [job.seed for job in worlds["sim"]] == [7, 8, 9, 10, 11]
     assert [job.seed for job in worlds["kernel"]] == [7, 8, 9]
     assert found.agrees
-    assert found.verdict == "The worlds agree: 3 of 3 measures agree."
+    assert found.verdict == "The worlds agree: 3 of 3 comparisons agree (Goodput, RTT mean, Retransmits)."
     assert found.results.worlds == ["sim", "kernel"]
 
 
@@ -269,7 +269,10 @@ def test_untrusted_repetitions_are_retried_then_excluded(
     assert left.value.code == 0
     assert sorted(tried) == [7, 7, 7, 7, 8, 8, 9]
     rests_on = "Trusted runs: bbr1 2 of 3 in the kernel world."
-    assert printed["agreement"]["verdict"] == f"The worlds agree: 3 of 3 measures agree. {rests_on}"
+    assert (
+        printed["agreement"]["verdict"]
+        == f"The worlds agree: 3 of 3 comparisons agree (Goodput, RTT mean, Retransmits). {rests_on}"
+    )
     kernels = printed["results"][1]
     assert (kernels["world"], kernels["seeds"], kernels["trusted"]) == ("kernel", 3, 2)
     assert kernels["goodput_bps"]["mean"] == 100e6

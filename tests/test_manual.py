@@ -44,7 +44,7 @@ def test_usage_and_defaults_have_single_brackets() -> None:
 def test_help_paragraphs_wrap_only_at_width() -> None:
     wide = CliRunner().invoke(cli.app, ["kernel", "check", "--help"], env={"COLUMNS": "1000"}).stdout
     assert "Sends numbered packets" in wide
-    assert "runs use. Compares delay, rate, queue" in " ".join(wide.split())
+    assert "told to do. `fullpipe doctor` then" in " ".join(wide.split())
     (paragraph,) = [line for line in wide.splitlines() if "Sends numbered packets" in line]
     assert "inaccurate at one rate or more." in paragraph
 

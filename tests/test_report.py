@@ -222,7 +222,10 @@ def test_two_world_report_states_their_difference(small: Results, tmp_path: Path
     """Here the second world is the first under another name, so that they agree."""
     twins = [replace(run, world="kernel") for run in small.runs]
     text = Results(small.scenario, [*small.runs, *twins]).report(tmp_path / "both.html").read_text("utf-8")
-    assert "How far apart" in text and "The worlds agree: 6 of 6 measures agree." in text
+    assert (
+        "How far apart" in text
+        and "The worlds agree: 6 of 6 comparisons agree (Goodput, RTT mean, Retransmits)." in text
+    )
     alone = small.report(tmp_path / "one.html").read_text("utf-8")
     assert "How far apart" not in alone
 

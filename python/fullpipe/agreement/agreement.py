@@ -138,7 +138,9 @@ class Agreement(Generic[R]):
     @property
     def verdict(self) -> str:
         """A sentence or two."""
-        counted = f"{sum(check.agrees for check in self.checks)} of {len(self.checks)} measures agree"
+        measures = ", ".join(dict.fromkeys(check.measure.partition(",")[0] for check in self.checks))
+        agree = sum(check.agrees for check in self.checks)
+        counted = f"{agree} of {len(self.checks)} comparisons agree ({measures})"
         why = "; ".join(f"{label} {reason}" for label, reason in self._not_judged.items())
         if not self.conclusive:
             rest = f" Of what could be judged, {counted}." if self.checks else ""

@@ -233,7 +233,7 @@ _OWN = {
     ),
     "plan": (
         "plan:app",
-        "Read the results of an experiment with real connections, as `fullpipe advise --plan` plans it.",
+        "Analyse an experiment with real connections that `fullpipe advise --plan` planned.",
     ),
     "map": ("map:map_", "Map which congestion control is best, over two quantities of the path."),
     "compare": (
@@ -256,12 +256,11 @@ _OWN = {
     "lab": ("lab:lab", "Open the lab: live simulations, comparisons and decision maps in your browser."),
     "shell": (
         "shell:shell",
-        "Run a command, or a shell, behind an emulated path. A shell within a shell adds its path.",
+        "Run a command, or a shell, behind an emulated path. Within another, packets cross both paths.",
     ),
     "conform": (
         "conform:conform",
-        "Check a controller against the cases of BBRv3: the draft's examples, and known bugs of "
-        "implementations.",
+        "Test a controller by the examples of BBRv3's draft, and for known bugs of implementations.",
     ),
     "replay": (
         "replay:replay",

@@ -251,7 +251,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing els
 def results_folder(default: str, *, json: bool = True) -> Any:
     """The option for a command's results; `default` is shown. `json`: the command has --json, too."""
     text = "Folder for report, figures and runs." + (
-        " With --json, nothing is written unless it is given." if json else ""
+        " With --json, no folder is written unless --out is given." if json else ""
     )
     return typer.Option(help=text, show_default=default, parser=path)
 

@@ -13,7 +13,8 @@ SHARE_TOLERANCE = 0.05
 
 TOLERANCES = (
     f"goodput {GOODPUT_TOLERANCE:.0%}, mean RTT {RTT_TOLERANCE:.0%}, p95 RTT {RTT_P95_TOLERANCE:.0%}, "
-    f"retransmissions a factor of {RETRANSMITS_FACTOR:g} (above {RETRANSMITS_THAT_COUNT}), shares "
+    f"retransmissions a factor of {RETRANSMITS_FACTOR:g} (not compared where "
+    f"both worlds have at most {RETRANSMITS_THAT_COUNT}), shares "
     f"{100 * SHARE_TOLERANCE:.0f} percentage points"
 )
 VERDICTS = (

@@ -86,10 +86,10 @@ def conform(
         str | None,
         typer.Option(
             metavar="KIND",
-            help="Which algorithm the tested code implements, where its name does not say so. With "
-            "--program, in place of --suite: bbr3, cubic or reno. With FILE.py:CLASS and --suite loss: "
-            "cubic, reno, or cubic,hystartpp.",
-            show_default="any: only the cases that hold for each of these",
+            help="The algorithm that the tested code implements, if its name does not say it. With "
+            "--program, it chooses the cases instead of --suite: bbr3, cubic or reno. With FILE.py:CLASS and "
+            "--suite loss: cubic, reno, or cubic,hystartpp.",
+            show_default="unknown: only cases that hold for all of these algorithms",
             rich_help_panel=PROGRAMS,
         ),
     ] = None,
@@ -129,16 +129,18 @@ def conform(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check a controller against the cases of BBRv3: the draft's examples, and known bugs of implementations.
+    """Test a controller by the examples of BBRv3's draft, and for known bugs of implementations.
 
-    Cases that need only a flow's packets apply to every controller; the others need the state of a BBR.
+    Each case is a short run. Some judge only a flow's packets: they run for every controller, and one that
+    is no BBR may fail them and be right. The others need a controller that shows the state of a BBR.
     With --suite loss, the cases are those of the RFCs on CUBIC, Reno, HyStart++ and ECN instead.
     Each case passes, fails, or is not applicable, with the measured value and the criterion. Exit code 1:
     an applicable case fails.
 
-    With --program and --server, a program runs in the kernel world, and only cases apply that its packets
-    decide: what is delivered, lost and queued. In both commands, {server} is the server's address, and
-    {port} a free port, another one in each run. The program has to send for at least 30 seconds.
+    With --program and --server, a program runs in the kernel world. Then only those cases apply that can be
+    decided from its packets: from what is delivered, lost and queued. In both commands, {server} is the
+    server's address, and {port} a free port, another one in each run. The program has to send for at least
+    30 seconds.
     """
     use_stacks(stack)
     from fullpipe.conformance.programs.case import name_of

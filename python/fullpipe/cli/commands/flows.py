@@ -21,7 +21,7 @@ def flows(
     ] = None,
     synthetic: Annotated[
         bool,
-        typer.Option("--synthetic", help="Instead of a capture: generate flows like those of one (MAWI)."),
+        typer.Option("--synthetic", help="Read no capture: generate flows like those of a MAWI capture."),
     ] = False,
     count: Annotated[
         int | None,

@@ -275,8 +275,8 @@ def diff(
 
     `gate diff OLD.jsonl NEW.jsonl` compares two baselines and runs nothing. `gate diff --against git:REV`
     runs the cases of the gate file with both revisions. The commands that build a revision are in the
-    file's table `build`, and run only with --allow-programs. Controllers in Python files are not built;
-    they need --code. Exit code 1: they differ.
+    file's table `build`, and run only with --allow-programs. A controller in a Python file is that of the
+    revision, and needs --code. Exit code 1: they differ.
     """
     from fullpipe.gate import checking
     from fullpipe.gate.options import ignore

@@ -117,10 +117,10 @@ def check(
 ) -> None:
     """Measure how accurate the path's emulator is on this machine.
 
-    Sends numbered packets with time stamps at a fixed rate over the paths that runs use. Compares delay,
-    rate, queue, drops, random losses and order with the requested path. `fullpipe doctor` then reports up to
-    which rate the kernel world can be trusted; where a full check is stored, a quick one does not overwrite
-    it. Exit code 1: the emulator is inaccurate at one rate or more.
+    Sends numbered packets with time stamps through the emulator, at one constant rate after the other.
+    Compares delay, rate, queue, drops, random losses and order with what the emulator was told to do.
+    `fullpipe doctor` then reports up to which rate the kernel world can be trusted; where a full check is
+    stored, a quick one does not overwrite it. Exit code 1: the emulator is inaccurate at one rate or more.
     """
     from fullpipe.errors import unusable
     from fullpipe.report import tables

@@ -26,7 +26,9 @@ Profile = Annotated[
 ]
 Name = Annotated[
     str | None,
-    typer.Option("--as", metavar="NAME", help="What the kernel calls it.", show_default="e.g. fp_bbr3"),
+    typer.Option(
+        "--as", metavar="NAME", help="Its name in the kernel.", show_default="fp_CC, or fp_CC_PROFILE"
+    ),
 ]
 
 
@@ -98,7 +100,8 @@ def status(
 ) -> None:
     """List what is loaded, with the state of its connections: phase, window, bandwidth and minimum RTT.
 
-    A connection whose state is invalid falls back to Reno. The list shows how many did, for each cause.
+    A connection goes on with Reno if its state has impossible values, or if the kernel has no memory for
+    it. The list shows how many did, for each cause.
     """
     found = json.loads(_native.kernel_status(name))
     if as_json:
@@ -144,7 +147,7 @@ def prove(
     seed: Annotated[int, typer.Option(help="Seed of the path's random elements.")] = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Check that a controller in the kernel decides as the same one in the simulator.
+    """Check that a controller makes the same decisions in the kernel as in the simulator.
 
     Loads the controller, runs flows with it and records each call; unloads it, repeats each call with the
     simulator's controller, and compares the decisions. Exit code 1: one differs, or was not recorded.

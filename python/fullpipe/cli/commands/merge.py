@@ -38,8 +38,8 @@ def merge(
     runs of their folders into one, --out. Finally, run the same command again with that --out and without
     --shard: it finds every run there, runs none, and writes the report.
 
-    Refused are: a missing shard or run, folders of different commands, and different results of one run in
-    a deterministic world.
+    It refuses to merge if a shard or a run is missing, if the folders are of different commands, or if two
+    folders have the same run of a deterministic world with different results.
     """
     from fullpipe import files
     from fullpipe.runs import shards as parts

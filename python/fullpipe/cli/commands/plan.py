@@ -17,7 +17,7 @@ MEASURES = ("goodput", "completion", "rtt", "retransmissions")
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Read the results of an experiment with real connections, as `fullpipe advise --plan` plans it.",
+    help="Analyse an experiment with real connections that `fullpipe advise --plan` planned.",
 )
 
 
@@ -56,7 +56,7 @@ def analyse(
         typer.Option(
             metavar="PERCENT",
             help="The predicted difference of the treatment, e.g. 12 or -30; of retransmissions, in "
-            "percentage points. Says how many connections it takes.",
+            "percentage points. The answer then says how many connections are needed to detect it.",
             show_default="none",
         ),
     ] = None,
@@ -74,12 +74,13 @@ def analyse(
         ),
     ] = None,
 ) -> None:
-    """Say whether the treatment is better or worse than the control, from one row a connection.
+    """Say whether the treatment is better or worse than the control, from a table of connections.
 
     The arms are compared by the ratio of geometric means (retransmissions: by the difference of
-    means), with Welch's 95 % confidence interval. First the command looks for what makes arms not
-    comparable: sizes, times or numbers of connections that chance does not explain, and missing values. With
-    a column `unit`, e.g. a route or an hour, it compares the means of units. Exit code 1: not comparable.
+    means), with Welch's 95 % confidence interval. Arms are not comparable if many values are missing, or if
+    numbers, sizes or start times of their connections differ by more than chance explains. If whole
+    groups of connections were assigned to arms, e.g. all of a route or of an hour, name the group in a column
+    `unit`; then the means of groups are compared. Exit code 1: not comparable.
     """
     from fullpipe.advisor.plan import analysis
     from fullpipe.advisor.plan import results as rows

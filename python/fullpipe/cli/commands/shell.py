@@ -70,7 +70,7 @@ def shell(
         typer.Option(
             "--path",
             metavar="SCENARIO.toml",
-            help="Use the path of a scenario, and its settings of hosts; its forward direction is up. "
+            help="Use the path of a scenario, whose forward direction is up, and its socket buffers and ECN. "
             "Options override it.",
             parser=shared.path,
         ),
@@ -91,14 +91,14 @@ def shell(
         typer.Option(help="Seed of random loss and jitter.", show_default="the file's, or a new one"),
     ] = None,
 ) -> None:
-    """Run a command, or a shell, behind an emulated path. A shell within a shell adds its path.
+    """Run a command, or a shell, behind an emulated path. Within another, packets cross both paths.
 
     Options of the path apply to both directions. --up-... and --down-... set one direction, where they
     exist. Each direction has half of --rtt. The far end is on this machine, too, in a network of its own.
     The command has environment variables: FULLPIPE_SERVER and FULLPIPE_SERVER6 are addresses of the far
     end (IPv4 and IPv6), FULLPIPE_PATH describes the path. With --server, FULLPIPE_PORT is a free port at
-    the far end, which replaces {port} in the server's command; without {port}, the server chooses its port.
-    The exit code is the command's.
+    the far end. It replaces {port} in the server's command; a server whose command has no {port} listens
+    elsewhere, e.g. iperf3 on 5201. The exit code is the command's.
 
     For example:
 

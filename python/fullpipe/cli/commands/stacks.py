@@ -51,10 +51,10 @@ def check(
 ) -> None:
     """Check that an adapter is deterministic: that with equal seeds it sends equal packets.
 
-    Each controller runs five times over one path. Four runs have the same seed: two go forward in steps
-    shorter than the path's delay, one goes from event to event, and one shares its core with other
-    processes. They must send the same packets. The fifth has another seed, and may differ.
-    The first packet that differs is named. Exit code 1: packets differ.
+    Each controller runs five times over one path. Four runs have the same seed and must send the same
+    packets: two in which virtual time advances in steps shorter than the path's delay, one in which it
+    advances from event to event, and one beside other processes on its core. The fifth has another seed,
+    and may send others. The first packet that differs is named. Exit code 1: the four differ.
     """
     from fullpipe.report import tables
     from fullpipe.runs.worlds import quic_stacks, stacks
