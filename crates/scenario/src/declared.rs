@@ -495,7 +495,7 @@ const OWN: &[Own] = &[
     (
         "burst",
         "size",
-        "The link is a token bucket of this size: an ideal one, or with --router, that of tc-tbf",
+        "Makes the link a token bucket, ideal or with --router that of tc-tbf; this is its size",
         "32 KB",
         None,
         "none",

@@ -251,16 +251,17 @@ _OWN = {
     ),
     "merge": (
         "merge:merge",
-        "Bring together the runs of one command that several machines shared.",
+        "Combine the runs of one command whose work several machines shared by --shard.",
     ),
     "lab": ("lab:lab", "Open the lab: live simulations, comparisons and decision maps in your browser."),
     "shell": (
         "shell:shell",
-        "Run a command, or a shell, behind an emulated path. Within another, packets cross both paths.",
+        "Run a command, or a shell, behind an emulated path. Packets of a shell within a shell cross both "
+        "paths.",
     ),
     "conform": (
         "conform:conform",
-        "Test a controller by the examples of BBRv3's draft, and for known bugs of implementations.",
+        "Test a controller by the examples that BBRv3's draft gives, and for known bugs of implementations.",
     ),
     "replay": (
         "replay:replay",

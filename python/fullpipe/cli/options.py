@@ -69,7 +69,7 @@ def use_stacks(given: list[str] | None) -> None:
 VirtualWorld = Annotated[
     str | None,
     typer.Option(
-        help="sim, or quic: over real QUIC endpoints.",
+        help="sim, or quic: in a QUIC stack. A controller of no stack then runs inside noq.",
         show_default="sim; quic for a controller inside a QUIC stack",
         autocompletion=lambda: ["sim", "quic"],
     ),
@@ -206,7 +206,7 @@ Worlds = Annotated[
     str,
     typer.Option(metavar="OURS,THEIRS", help="The two worlds; the second is the reference."),
 ]
-SEEDS_HELP = "Number of runs, each with its own seed, in deterministic worlds, such as sim."
+SEEDS_HELP = "In deterministic worlds, such as sim: runs of each case, each with its own seed."
 REPETITIONS_HELP = "Repetitions in worlds that take real time, such as kernel."
 ATTEMPTS_HELP = "How often a run in real time is tried, in all, if the emulator does not keep up."
 Seeds = Annotated[int, typer.Option(help=SEEDS_HELP)]

@@ -66,8 +66,8 @@ def advise(
         str | None,
         typer.Option(
             help="Duration of a long flow's run.",
-            show_default="300 round trips, but at least 20 s and at most 60 s; shortened to 5,000 round "
-            "trips or 1.5 million packets where that is sooner",
+            show_default="300 round trips, raised to 20 s or cut to 60 s; but never more than 5,000 round "
+            "trips or 1.5 million packets",
         ),
     ] = None,
     goal: Goal = None,

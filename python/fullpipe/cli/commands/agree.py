@@ -41,8 +41,9 @@ _HELP = (
     "A grid is a set of scenarios, its cells. Each cell's differences and verdict are printed. Interrupted "
     "grids resume in the same folder.\n\n"
     f"Verdicts on a cell: {grid_rules.VERDICTS}\n\n"
-    "A grid's targets decide the exit code. They are limits for each measure's difference, for its median "
-    "and its 90th percentile over all cells, and for how many cells have the verdict Agrees.\n\n"
+    "A grid's targets decide the exit code. For each measure, they limit the median and the 90th "
+    "percentile of the difference over all cells. They also say how many cells must have the verdict "
+    "Agrees.\n\n"
     "Exit codes: 0 the worlds agree, or a grid meets its targets; 1 they do not, or the result is "
     "inconclusive because no trusted run is left; 2 a mistake in the command."
 )

@@ -86,8 +86,8 @@ def conform(
         str | None,
         typer.Option(
             metavar="KIND",
-            help="The algorithm that the tested code implements, if its name does not say it. With "
-            "--program, it chooses the cases instead of --suite: bbr3, cubic or reno. With FILE.py:CLASS and "
+            help="The algorithm that the tested code implements, where CC does not tell. For a --program: "
+            "bbr3, cubic or reno; this chooses the cases, and --suite is not used. For FILE.py:CLASS with "
             "--suite loss: cubic, reno, or cubic,hystartpp.",
             show_default="unknown: only cases that hold for all of these algorithms",
             rich_help_panel=PROGRAMS,
@@ -129,10 +129,10 @@ def conform(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Test a controller by the examples of BBRv3's draft, and for known bugs of implementations.
+    """Test a controller by the examples that BBRv3's draft gives, and for known bugs of implementations.
 
-    Each case is a short run. Some judge only a flow's packets: they run for every controller, and one that
-    is no BBR may fail them and be right. The others need a controller that shows the state of a BBR.
+    Each case is a short run. Some judge only a flow's packets and run for every controller; one other than
+    BBR may fail them although it is correct. The others need a controller that shows the state of a BBR.
     With --suite loss, the cases are those of the RFCs on CUBIC, Reno, HyStart++ and ECN instead.
     Each case passes, fails, or is not applicable, with the measured value and the criterion. Exit code 1:
     an applicable case fails.

@@ -39,7 +39,7 @@ def flows(
 ) -> None:
     """Write a list of the TCP flows of a capture: start, bytes, and pauses of more than 100 ms.
 
-    The paper ccwg25 replays such a list: `FULLPIPE_FLOWS=LIST.parquet fullpipe study run ccwg25.short`.
+    A study replays such a list: `FULLPIPE_FLOWS=LIST.parquet fullpipe study run ccwg25.short`.
     """
     from fullpipe.errors import stated, unusable
     from fullpipe.scenario.flow_lists import flow_list

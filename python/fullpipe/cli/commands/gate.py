@@ -164,7 +164,7 @@ def record(
 ) -> None:
     """Write the baseline: the result of each case now.
 
-    The file has one line for each case, and neither times nor names of machines: commit it. Deterministic
+    The baseline has one line for each case, no time stamps and no names of machines: commit it. Deterministic
     cases run twice with their first seed, and must not differ. If a case cannot run, nothing is written, and
     the exit code is 2. With --only, the lines of other cases stay as they are.
     """
@@ -274,9 +274,9 @@ def diff(
     """Compare two baselines, or your code with an earlier revision of it.
 
     `gate diff OLD.jsonl NEW.jsonl` compares two baselines and runs nothing. `gate diff --against git:REV`
-    runs the cases of the gate file with both revisions. The commands that build a revision are in the
-    file's table `build`, and run only with --allow-programs. A controller in a Python file is that of the
-    revision, and needs --code. Exit code 1: they differ.
+    runs the cases of the gate file with revision REV and with your working tree. The commands that build a
+    revision are in the file's table `build`, and run only with --allow-programs. A controller in a Python
+    file is that of the side that runs, and needs --code. Exit code 1: they differ.
     """
     from fullpipe.gate import checking
     from fullpipe.gate.options import ignore

@@ -9,7 +9,6 @@ import typer
 from fullpipe.cli.commands.merge import FAILED, ShardOption, carry_out_shard
 from fullpipe.cli.options import (
     FLOW_SIZE_HELP,
-    SEEDS_HELP,
     Candidates,
     Competitors,
     Ecn,
@@ -49,7 +48,9 @@ def map_(
     goal: Goal = None,
     candidates: Candidates = None,
     steps: Annotated[int, typer.Option(help="Values on each axis, evenly on a logarithmic scale.")] = 12,
-    seeds: Annotated[int, typer.Option(help=SEEDS_HELP)] = 3,
+    seeds: Annotated[
+        int, typer.Option(help="Runs of each candidate at each point, each with its own seed.")
+    ] = 3,
     tree: Annotated[
         bool,
         typer.Option(

@@ -32,7 +32,7 @@ def merge(
     ],
     out: Annotated[Path, typer.Option(help="Folder for the runs of all shards.", parser=path)],
 ) -> None:
-    """Bring together the runs of one command that several machines shared.
+    """Combine the runs of one command whose work several machines shared by --shard.
 
     First, each machine runs the command with its --shard, from 1/N to N/N. Then `fullpipe merge` copies the
     runs of their folders into one, --out. Finally, run the same command again with that --out and without

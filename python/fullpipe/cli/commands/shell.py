@@ -70,7 +70,7 @@ def shell(
         typer.Option(
             "--path",
             metavar="SCENARIO.toml",
-            help="Use the path of a scenario, whose forward direction is up, and its socket buffers and ECN. "
+            help="Use the path, socket buffers and ECN of a scenario; its forward direction becomes up. "
             "Options override it.",
             parser=shared.path,
         ),
@@ -91,7 +91,7 @@ def shell(
         typer.Option(help="Seed of random loss and jitter.", show_default="the file's, or a new one"),
     ] = None,
 ) -> None:
-    """Run a command, or a shell, behind an emulated path. Within another, packets cross both paths.
+    """Run a command, or a shell, behind an emulated path. Packets of a shell within a shell cross both paths.
 
     Options of the path apply to both directions. --up-... and --down-... set one direction, where they
     exist. Each direction has half of --rtt. The far end is on this machine, too, in a network of its own.
