@@ -2,6 +2,8 @@
 
 mod connect;
 
+use std::sync::Arc;
+
 use fullpipe_path::Ecn;
 use fullpipe_path::prefetch::{prefetch, prefetch_first};
 use fullpipe_record::Metrics;
@@ -9,7 +11,7 @@ use fullpipe_scenario::spec::{EcnUse, FlowSpec, HostSpec};
 use fullpipe_units::{Duration, Time};
 
 use crate::application::Application;
-use crate::hosts::Latency;
+use crate::hosts::Late;
 use crate::packet::{AckKind, Acknowledgement, Flags, Segment, stamp_ms};
 use crate::plug::Maker;
 use crate::receiver::{ARRIVING, Arrival, Mark, Receiver};
@@ -45,41 +47,93 @@ pub(crate) struct Ended {
     pub(crate) written: Written,
 }
 
-/// Constants of a flow.
-#[derive(Debug)]
-pub(crate) struct FlowConfig {
+/// What flows of one kind have in common.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    /// Without what each flow has of its own: number, seed and latencies.
     pub(crate) sender: SenderConfig,
     pub(crate) rmem: [u64; 3],
     pub(crate) gro: Duration,
-    /// What makes the receiver's timer late; `None` for ideal hosts, and only for these.
-    pub(crate) ack_timer: Option<Latency>,
-    /// The whole stream that it will ever send.
-    pub(crate) stream: ByteStream,
-    pub(crate) start: Time,
-    pub(crate) stop: Time,
     /// What the host keeps of its connections, if it does.
     pub(crate) metrics: Option<Shared>,
+    /// The run's.
+    pub(crate) seed: u64,
 }
 
-impl FlowConfig {
-    /// A flow of the scenario that starts to connect at `start`.
-    pub(crate) fn new(sender: SenderConfig, hosts: &HostSpec, spec: &FlowSpec, start: Time) -> FlowConfig {
-        FlowConfig {
+impl Settings {
+    pub(crate) fn new(
+        sender: SenderConfig,
+        hosts: &HostSpec,
+        metrics: Option<Shared>,
+        seed: u64,
+    ) -> Settings {
+        Settings {
             sender,
             rmem: hosts.tcp_rmem_bytes.map(|bytes| bytes.as_u64()),
             gro: hosts.gro_ns,
-            ack_timer: None,
-            stream: ByteStream::new(&spec.workload, sender.controller.mss),
-            start,
-            stop: spec.stop_ns.unwrap_or(Time::NEVER),
-            metrics: None,
+            metrics,
+            seed,
         }
+    }
+
+    /// Whether a flow of this run with that sender can share them: all else is the run's.
+    pub(crate) fn are_for(&self, sender: &SenderConfig) -> bool {
+        self.sender == *sender
     }
 
     /// The codepoint of a SYN and its answer.
     fn codepoint_of_others(&self) -> Ecn {
         if let EcnUse::Exact(codepoint) = self.sender.ecn { codepoint } else { Ecn::NotEct }
     }
+}
+
+/// What a flow begins with.
+#[derive(Debug)]
+pub(crate) struct FlowConfig {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) index: u32,
+    /// `None` for ideal hosts, and only for these.
+    pub(crate) late: Option<Late>,
+    /// The whole stream that it will ever send.
+    pub(crate) stream: ByteStream,
+    pub(crate) start: Time,
+    pub(crate) stop: Time,
+}
+
+impl FlowConfig {
+    /// A flow of the scenario that starts to connect at `start`.
+    pub(crate) fn new(
+        settings: Arc<Settings>,
+        index: usize,
+        late: Option<Late>,
+        spec: &FlowSpec,
+        start: Time,
+    ) -> FlowConfig {
+        FlowConfig {
+            index: index as u32,
+            late,
+            stream: ByteStream::new(&spec.workload, settings.sender.controller.mss),
+            start,
+            stop: spec.stop_ns.unwrap_or(Time::NEVER),
+            settings,
+        }
+    }
+}
+
+/// What is known of a flow that has ended.
+#[derive(Debug, Default)]
+struct Past {
+    ended: Option<Ended>,
+    /// What the host knew when the connection had ended.
+    left: Option<Metrics>,
+}
+
+/// What few flows have.
+#[derive(Debug)]
+struct Rare {
+    late: Option<Late>,
+    /// Makes its controller when it connects, if that is not built in.
+    own: Option<Maker>,
 }
 
 /// A flow. Among thousands, its memory is in no fast cache when its turn comes, and each line of 64 bytes costs time: what
@@ -109,7 +163,7 @@ pub(crate) struct Flow {
     merging: Option<Arrival>,
     merge_due: Time,
     pub(crate) receiver: Option<Receiver>,
-    pub(crate) sender: Option<Sender>,
+    // These fill what the sender's alignment would leave empty.
     syn_due: Time,
     syn_timeout: Duration,
     syn_sent: Time,
@@ -118,14 +172,15 @@ pub(crate) struct Flow {
     stop_due: Time,
     /// When the application writes next.
     write_due: Time,
+    pub(crate) sender: Option<Sender>,
     /// When its client asks next, or again.
     ask_due: Time,
-    /// Makes its controller when it connects, if that is not built in.
-    pub(crate) own: Option<Maker>,
-    pub(crate) ended: Option<Ended>,
-    /// What the host knew when the connection had ended.
-    left: Option<Metrics>,
-    pub(crate) config: FlowConfig,
+    pub(crate) start: Time,
+    /// The whole stream that it will ever send.
+    stream: ByteStream,
+    pub(crate) settings: Arc<Settings>,
+    rare: Option<Box<Rare>>,
+    past: Option<Box<Past>>,
 }
 
 /// Whether a segment of this sender carries PSH.
@@ -143,10 +198,10 @@ impl Flow {
             own_due: config.start.min(config.stop),
             sender_due: Time::NEVER,
             receiver_due: Time::NEVER,
-            index: config.sender.flow,
+            index: config.index,
             has_ended: false,
-            is_linux: config.ack_timer.is_some(),
-            gro: config.gro,
+            is_linux: config.late.is_some(),
+            gro: config.settings.gro,
             segments: config.stream.segments(),
             receiver: None,
             sender: None,
@@ -163,11 +218,39 @@ impl Flow {
             merge_due: Time::NEVER,
             application,
             ask_due: Time::NEVER,
-            own: None,
-            ended: None,
-            left: None,
-            config,
+            start: config.start,
+            stream: config.stream,
+            settings: config.settings,
+            rare: config.late.map(|late| Box::new(Rare { late: Some(late), own: None })),
+            past: None,
         }
+    }
+
+    /// Its number.
+    pub(crate) fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// Has its controller made when it connects; `paced`: it needs pacing.
+    pub(crate) fn own_controller(&mut self, own: Maker, paced: bool) {
+        self.rare.get_or_insert_with(|| Box::new(Rare { late: None, own: None })).own = Some(own);
+        if paced {
+            Arc::make_mut(&mut self.settings).sender.controller.paced = true;
+        }
+    }
+
+    /// Whether [`Flow::own_controller`] was called, and the flow has not connected.
+    pub(crate) fn has_own_controller(&self) -> bool {
+        self.rare.as_ref().is_some_and(|rare| rare.own.is_some())
+    }
+
+    fn late(&self) -> Option<Late> {
+        self.rare.as_ref()?.late
+    }
+
+    /// What it had done when its measures ended, if they have.
+    pub(crate) fn ended(&self) -> Option<Ended> {
+        self.past.as_ref()?.ended
     }
 
     /// When the flow next has something to do by itself.
@@ -251,7 +334,7 @@ impl Flow {
 
     /// Whether nothing but the path leads from it to other flows; what somebody brings may know anything.
     pub(crate) fn meets_in_the_path_only(&self) -> bool {
-        self.config.metrics.is_none() && self.own.is_none()
+        self.settings.metrics.is_none() && !self.has_own_controller()
     }
 
     /// Whether its measures end at `end` at the earliest, if no segment arrives before `end` that has not left yet.
@@ -436,7 +519,7 @@ impl Flow {
             Some(held)
                 if held.seq + held.segments as u64 == arrival.seq
                     // Data that ends in a short segment is complete.
-                    && held.bytes == held.segments as u64 * self.config.sender.controller.mss as u64
+                    && held.bytes == held.segments as u64 * self.settings.sender.controller.mss as u64
                     && held.bytes + arrival.bytes <= GRO_MAX_BYTES
                     // Linux: tcp_gro_receive compares the options. Ideal hosts merge whatever is in order.
                     && (!self.is_linux || held.stamp_ms == arrival.stamp_ms)
@@ -479,7 +562,7 @@ impl Flow {
         if self.is_linux && !answer && receiver.delays_ack() {
             // Linux reads a full segment that ends a burst, and acknowledges it, instead of waiting for another one (since 6.7:
             // `tcp_measure_rcv_mss`, `__tcp_cleanup_rbuf`).
-            let full = arrival.bytes == self.config.sender.controller.mss as u64;
+            let full = arrival.bytes == self.settings.sender.controller.mss as u64;
             answer = full && carries_push(self.sender.as_ref(), arrival.seq);
         }
         let completed = receiver.delivered_segments() >= self.segments;
@@ -544,7 +627,8 @@ impl Flow {
             return false;
         }
         self.has_ended = true;
-        self.ended = Some(self.measured(at, completed));
+        let ended = self.measured(at, completed);
+        self.past.get_or_insert_default().ended = Some(ended);
         true
     }
 
@@ -597,24 +681,26 @@ impl Flow {
     /// FIN of a flow that stops while nothing is outstanding would take a round trip, which is left out.
     #[cold]
     fn close(&mut self, now: Time) {
-        if self.left.is_none()
-            && let (Some(metrics), Some(sender)) = (&self.config.metrics, &self.sender)
+        if self.past.as_ref().is_none_or(|past| past.left.is_none())
+            && let (Some(metrics), Some(sender)) = (&self.settings.metrics, &self.sender)
             && sender.is_done(if self.stops_early() { 0 } else { self.segments })
         {
-            self.left = Some(metrics.update(now, &sender.ends()));
+            let left = metrics.update(now, &sender.ends());
+            self.past.get_or_insert_default().left = Some(left);
         }
     }
 
     /// Whether it was stopped before it had sent everything.
     fn stops_early(&self) -> bool {
-        self.ended.is_some_and(|ended| !ended.completed)
+        self.ended().is_some_and(|ended| !ended.completed)
     }
 
     /// What the sending host knew of the path when the flow's connection had ended; of one that goes on, what it would leave at
     /// `end`.
     pub(crate) fn left(&self, end: Time) -> Option<Metrics> {
-        let (metrics, sender) = (self.config.metrics.as_ref()?, self.sender.as_ref()?);
-        Some(self.left.unwrap_or_else(|| metrics.update(end, &sender.ends())))
+        let (metrics, sender) = (self.settings.metrics.as_ref()?, self.sender.as_ref()?);
+        let left = self.past.as_ref().and_then(|past| past.left);
+        Some(left.unwrap_or_else(|| metrics.update(end, &sender.ends())))
     }
 
     /// A request arrived at the sender, unless it had arrived before, or the flow has stopped.
@@ -641,5 +727,12 @@ mod tests {
         const { assert!(std::mem::offset_of!(Flow, gro) == 64) };
         const { assert!(RECEIVING <= 7 * 64) };
         const { assert!(std::mem::offset_of!(Flow, sender) % 64 == 0 && SENDING <= 9 * 64) };
+    }
+
+    /// A million of them have to fit into memory. Debug assertions add to it.
+    #[test]
+    #[cfg(not(debug_assertions))]
+    fn flow_has_less_than_2_kb() {
+        const { assert!(size_of::<Flow>() < 2_000) };
     }
 }

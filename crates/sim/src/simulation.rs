@@ -163,8 +163,7 @@ impl Simulation {
             return Err(SimError::refused(field, given, "a controller before the first advance"));
         }
         let flow = self.world.flow_mut(flow);
-        flow.own = Some(Maker(make));
-        flow.config.sender.controller.paced |= paced;
+        flow.own_controller(Maker(make), paced);
         Ok(())
     }
 
@@ -207,8 +206,9 @@ impl Simulation {
                 "a controller of Fullpipe's or of your own, or the world quic (--world quic)",
             ));
         }
-        let missing =
-            |(flow, spec): (&Flow, &FlowSpec)| flow.own.is_none() && spec.controller.params().is_none();
+        let missing = |(flow, spec): (&Flow, &FlowSpec)| {
+            !flow.has_own_controller() && spec.controller.params().is_none()
+        };
         match self.world.flows().iter().zip(&self.spec.flows).position(missing) {
             None => Ok(()),
             Some(flow) => Err(SimError::refused(
@@ -391,7 +391,7 @@ impl<'a> FlowView<'a> {
 
     /// When its measures ended, and whether it had sent everything; `None` while they go on.
     pub fn ended(&self) -> Option<(Time, bool)> {
-        self.flow.ended.map(|ended| (ended.at, ended.completed))
+        self.flow.ended().map(|ended| (ended.at, ended.completed))
     }
 }
 

@@ -407,7 +407,7 @@ impl FlowTap {
 impl Recorder {
     /// Tells what the sender made of an event: what it takes for lost, what it sent, and what it believes.
     fn after_event(&mut self, now: Time, flow: &Flow) {
-        let index = flow.config.sender.flow;
+        let index = flow.index();
         let Recorder { log, flows } = self;
         let tap = &mut flows[index as usize];
         if let Some(sender) = &flow.sender {

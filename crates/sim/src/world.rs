@@ -2,6 +2,7 @@
 
 mod rounds;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use fullpipe_cc::{Config, Limits};
@@ -18,7 +19,7 @@ use crate::ahead::Lookahead;
 use crate::application::Application;
 use crate::clock::HZ;
 use crate::error::SimError;
-use crate::flow::{Flow, FlowConfig, ReturnWire};
+use crate::flow::{Flow, FlowConfig, ReturnWire, Settings};
 use crate::hosts::{self, Hosts};
 use crate::packet::{Acknowledgement, Segment};
 use crate::sender::metrics::{Beginning, Shared};
@@ -168,6 +169,7 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
         let reverse =
             reverse(&spec.reverse, &delays(|flow| flow.extra_reverse_ns), Randomness::Reverse.seed(seed))?;
         let metrics = spec.hosts.metrics.as_ref().map(Shared::new);
+        let mut kind: Option<Arc<Settings>> = None;
         let flows: Vec<Flow> = spec
             .flows
             .iter()
@@ -187,7 +189,7 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
                     ssthresh: Limits::INFINITE,
                 };
                 let sender = SenderConfig {
-                    flow: index as u32,
+                    flow: 0,
                     controller,
                     params,
                     ecn: flow.ecn(&spec.hosts),
@@ -199,17 +201,19 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
                         most: spec.hosts.tcp_wmem_bytes[2].as_u64(),
                     }),
                     checks_stamps: !spec.hosts.model.is_ideal(),
-                    random_seed: Randomness::Controller(index).seed(seed),
-                    pacing_timer: hosts::pacing_timer(spec, index, seed),
+                    random_seed: 0,
+                    pacing_timer: None,
                     beginning: Beginning::default(),
                 };
                 let start = flow.start_time(index, seed);
                 let application = Application::new(&flow.workload, start);
-                let config = FlowConfig {
-                    metrics: metrics.clone(),
-                    ack_timer: hosts::ack_timer(spec, index, seed),
-                    ..FlowConfig::new(sender, &spec.hosts, flow, start)
+                let settings = match &kind {
+                    Some(known) if known.are_for(&sender) => Arc::clone(known),
+                    _ => Arc::new(Settings::new(sender, &spec.hosts, metrics.clone(), seed)),
                 };
+                kind = Some(Arc::clone(&settings));
+                let late = hosts::late(spec, index, seed);
+                let config = FlowConfig::new(settings, index, late, flow, start);
                 Flow::new(config, application)
             })
             .collect();
@@ -479,8 +483,8 @@ impl Done {
 }
 
 fn totals(flow: &Flow, end: Time) -> FlowTotals {
-    let ended = flow.ended.unwrap_or_else(|| flow.measured(end, false));
-    let start_ns = flow.config.start.as_nanos();
+    let ended = flow.ended().unwrap_or_else(|| flow.measured(end, false));
+    let start_ns = flow.start.as_nanos();
     FlowTotals {
         start_ns,
         end_ns: ended.at.as_nanos().max(start_ns),

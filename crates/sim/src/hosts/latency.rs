@@ -129,7 +129,7 @@ const ACK_TIMER: Quantiles = [
 ];
 
 /// A stream of draws.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Draws {
     /// State of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
     state: u64,
@@ -148,7 +148,7 @@ impl Draws {
 }
 
 /// Draws from one distribution, with a stream of its own.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Latency {
     quantiles: &'static Quantiles,
     draws: Draws,

@@ -45,16 +45,19 @@ pub(crate) fn full_piece(spec: &Spec, workload: &Workload) -> Option<NonZeroU16>
     NonZeroU16::new(segments as u16).filter(|_| whole && !spec.hosts.model.is_ideal())
 }
 
-/// What makes the pacing timers of a flow late; nothing if hosts are ideal.
-pub(crate) fn pacing_timer(spec: &Spec, flow: usize, seed: u64) -> Option<Latency> {
-    let late = !spec.hosts.model.is_ideal();
-    late.then(|| Latency::new(&TIMER, Randomness::Timer(flow).seed(seed)))
+/// What makes the timers of a flow late: that for compressed ACKs, and that of pacing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Late {
+    pub(crate) ack_timer: Latency,
+    pub(crate) pacing_timer: Latency,
 }
 
-/// What makes the timer for compressed ACKs of a flow late; nothing if hosts are ideal.
-pub(crate) fn ack_timer(spec: &Spec, flow: usize, seed: u64) -> Option<Latency> {
-    let late = !spec.hosts.model.is_ideal();
-    late.then(|| Latency::ack_timer(Randomness::AckTimer(flow).seed(seed)))
+/// What makes the timers of a flow late; nothing if hosts are ideal.
+pub(crate) fn late(spec: &Spec, flow: usize, seed: u64) -> Option<Late> {
+    (!spec.hosts.model.is_ideal()).then(|| Late {
+        ack_timer: Latency::ack_timer(Randomness::AckTimer(flow).seed(seed)),
+        pacing_timer: Latency::new(&TIMER, Randomness::Timer(flow).seed(seed)),
+    })
 }
 
 #[cfg(test)]

@@ -70,7 +70,7 @@ pub(crate) struct MarkableRun {
 }
 
 /// The settings of a sender.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct SenderConfig {
     pub(crate) flow: u32,
     pub(crate) controller: Config,

@@ -36,7 +36,7 @@ const PLAIN_HEADERS: u64 = 40;
 const HEADERS: u64 = 52;
 
 /// What decides how a buffer grows.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Growth {
     /// Linux `tcp_wmem`: default and maximum.
     pub(crate) first: u64,

@@ -391,7 +391,7 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
     /// What rounds need, if this run may have some.
     pub(crate) fn rounds(&self) -> Option<Box<Rounds>> {
         let known = |time: Option<Time>| time.is_some();
-        let count = |flow: &Flow| if flow.config.sender.controller.paced { PACED } else { 1 };
+        let count = |flow: &Flow| if flow.settings.sender.controller.paced { PACED } else { 1 };
         let fits = self.flows.iter().map(count).sum::<usize>() >= self.least_flows
             && self.hosts.is_none()
             && self.flows.iter().all(Flow::meets_in_the_path_only)

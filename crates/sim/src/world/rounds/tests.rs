@@ -269,7 +269,7 @@ fn custom_controller_uses_no_rounds() {
     let mut world: OfChains = World::new(&spec, 1, Chain::new, Chain::new).expect("a path");
     assert!(world.rounds().is_some());
     let make = |_: &Config, _: &Connection| -> OwnController { unreachable!("it never connects") };
-    world.flows[7].own = Some(Maker(Box::new(make)));
+    world.flows[7].own_controller(Maker(Box::new(make)), false);
     assert!(world.rounds().is_none());
 }
 
