@@ -146,10 +146,18 @@ class _Commands(_Group):
         self.commands = _ByName()  # type: ignore[assignment]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Prints the help, without an import of our own commands."""
+        """Prints the help as plain text, without an import of our own commands, or of what draws boxes."""
         listing = copy.copy(self)
         listing.commands = {name: listed(name) or self.commands[name] for name in self.commands}
+        listing.rich_markup_mode = None
         super(_Commands, listing).format_help(ctx, formatter)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Writes what each command does."""
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, str(one.help).split("\n\n")[0]) for name, one in self.commands.items()]
+            )
 
     def main(
         self,
@@ -189,6 +197,8 @@ def _guarded(command: Callable[[], object], words: Sequence[str]) -> int:
         code = command()
         return code if isinstance(code, int) else 0
     except typer.TyperException as error:
+        if usage.is_help(error) and (text := error.format_message()):
+            print(text)
         message = usage.sentence(error, words)
         # A usage error knows its command; where the group does not know the word, it is the group.
         context = getattr(error, "ctx", None)

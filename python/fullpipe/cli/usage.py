@@ -14,10 +14,15 @@ _EXPECTED = (
 )
 
 
+def is_help(error: Any) -> bool:
+    """Whether it is a missing command. Its message is the help, or empty where that was printed."""
+    return type(error).__name__ == "NoArgsIsHelpError"
+
+
 def sentence(error: Any, words: Sequence[str]) -> str:
     """The message of a usage error, without the place of its help. `words` are what was typed."""
     message = str(error.format_message()).strip().rstrip(".")
-    if not message:
+    if is_help(error):
         return "a command is missing"
     parameter: Any = getattr(error, "param", None)
     about = str(getattr(error, "message", ""))
