@@ -242,7 +242,7 @@ def most_packets(job: Job) -> float:
 
 @lru_cache(maxsize=16)
 def _offered(alternative: Alternative) -> float:
-    """The most bytes that its applications send. Computed once for all seeds: it may have tens of thousands of flows."""
+    """The most bytes that its applications send. It may have many flows: all its seeds share the sum."""
     flows = alternative.spec["flows"]
     return math.fsum(_offered_bytes(flow["workload"], alternative.duration_s) for flow in flows)
 
