@@ -1,6 +1,7 @@
 """Shared by all tests: a small comparison in the simulator, and whether the kernel world is possible here."""
 
 import ctypes
+import fcntl
 import os
 import resource
 import signal
@@ -96,6 +97,21 @@ def quic_stacks(monkeypatch: pytest.MonkeyPatch) -> Path:
         pytest.skip("needs the program fullpipe-quic: `make quic` builds it")
     monkeypatch.setenv(quic_program.VARIABLE, str(QUIC))
     return QUIC
+
+
+def filled_once(factory: pytest.TempPathFactory, name: str, fill: Callable[[Path], object]) -> Path:
+    """A folder of that name, which one of pytest-xdist's workers fills while the others wait for it."""
+    base = factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        base = base.parent
+    folder, filled = base / name, base / f"{name}.filled"
+    with (base / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not filled.exists():
+            folder.mkdir(exist_ok=True)
+            fill(folder)
+            filled.touch()
+    return folder
 
 
 @pytest.fixture(scope="session")

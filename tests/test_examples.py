@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -14,11 +15,14 @@ pytestmark = pytest.mark.skipif(shutil.which("cargo") is None, reason="needs Rus
 
 
 def cargo(example: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Runs cargo on an example, in a target folder beside the project's own."""
-    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "examples"
+    """Runs cargo on an example, in the workspace's profile, so that crates of registries compile once."""
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
+    profile = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["profile"]["dev"]
+    variables = {f"CARGO_PROFILE_DEV_{key.upper().replace('-', '_')}": str(of) for key, of in profile.items()}
     return subprocess.run(
         ["cargo", *arguments, "--manifest-path", str(EXAMPLES / example / "Cargo.toml")],
-        env={**os.environ, "CARGO_TARGET_DIR": str(target)},
+        cwd=ROOT,
+        env={**os.environ, **variables, "CARGO_TARGET_DIR": str(target)},
         capture_output=True,
         text=True,
         check=False,

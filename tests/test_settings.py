@@ -5,9 +5,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 
+from conftest import filled_once
 from fullpipe import ScenarioError, _native, schema
 from fullpipe.scenario.scenario import Scenario, from_document
 
@@ -303,33 +303,43 @@ class Runs:
             for one in scenario.alternatives:
                 summary, *series = _native.simulate(one.spec_json, scenario.seed)
                 measures = json.loads(summary)
-                # Records have the scenario itself, too.
+                # Records have the scenario itself, too: tables behind the data.
                 del measures["provenance"]
-                found += [one.label, measures, *(pl.read_parquet(part).rows() for part in series)]
+                tables = [part.split(b"fullpipe.provenance") for part in series]
+                found += [one.label, measures, *(data for data, _ in tables)]
             self.known[key] = found
         return self.known[key]
 
 
-@pytest.fixture(scope="module")
-def effects(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[tuple[str, ...], str], dict[str, str]]:
-    """What each value of each setting does in each situation."""
-    folder = tmp_path_factory.mktemp("traces")
+Effects = dict[tuple[tuple[str, ...], str], dict[str, str]]
+
+
+def find_effects(folder: Path) -> None:
+    """Writes what each value of each setting does in each situation."""
     (folder / "fast.trace").write_text("".join(f"{ms}\n" for ms in range(1, 20) if ms % 4))
     (folder / "slow.trace").write_text("9\n17\n30\n")
     (folder / "acks.trace").write_text("30\n60\n")
     runs = Runs(folder)
-    found: dict[tuple[tuple[str, ...], str], dict[str, str]] = {}
+    found: list[tuple[tuple[str, ...], str, dict[str, str]]] = []
     for place in leaves():
         for value in values(place):
-            found[place, str(value)] = {
+            by_situation = {
                 name: runs.effect(document, place, value)
                 for name, document in SITUATIONS.items()
                 if with_setting(document, place, value)[0] != with_setting(document, place, value)[1]
             }
-    return found
+            found.append((place, str(value), by_situation))
+    (folder / "effects.json").write_text(json.dumps(found))
 
 
-def test_setting_has_effect_or_is_reported(effects: Any) -> None:
+@pytest.fixture(scope="module")
+def effects(tmp_path_factory: pytest.TempPathFactory) -> Effects:
+    folder = filled_once(tmp_path_factory, "effects", find_effects)
+    found = json.loads((folder / "effects.json").read_text())
+    return {(tuple(place), value): by for place, value, by in found}
+
+
+def test_setting_has_effect_or_is_reported(effects: Effects) -> None:
     silent = {
         (".".join(place), value): [
             name
@@ -342,7 +352,7 @@ def test_setting_has_effect_or_is_reported(effects: Any) -> None:
     assert {where: names for where, names in silent.items() if names} == {}
 
 
-def test_occasional_setting_has_effect_somewhere(effects: Any) -> None:
+def test_occasional_setting_has_effect_somewhere(effects: Effects) -> None:
     for end in SOMETIMES:
         found = [by.values() for (place, _), by in effects.items() if place[-len(end) :] == end]
         assert any("result" in by for by in found), end

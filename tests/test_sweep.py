@@ -250,7 +250,7 @@ class Patient(Local):
                 signal.pause()
             yield ended
 
-tasks = [Task("sim", job(seed, rate="1 Gbit/s", duration="12 s")) for seed in range(1, 21)]
+tasks = [Task("sim", job(seed, rate="1 Gbit/s", duration="3 s")) for seed in range(1, 21)]
 carry_out(tasks, Store(Path({folder!r})), Patient(cores=1))
 """
 

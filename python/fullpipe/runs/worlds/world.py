@@ -5,6 +5,7 @@ import math
 import threading
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 import fullpipe._native as _native
@@ -236,8 +237,14 @@ def most_packets(job: Job) -> float:
     """The packets that the path of a job can carry at most, or that its applications send at most."""
     seconds = job.alternative.duration_s
     carried = (job.rate_bps if math.isfinite(job.rate_bps) else _UNLIMITED_BPS) * seconds / 8
-    offered = math.fsum(_offered_bytes(flow["workload"], seconds) for flow in job.alternative.spec["flows"])
-    return min(carried, offered) / _PACKET_BYTES
+    return min(carried, _offered(job.alternative)) / _PACKET_BYTES
+
+
+@lru_cache(maxsize=16)
+def _offered(alternative: Alternative) -> float:
+    """The most bytes that its applications send. It may have many flows: all its seeds share the sum."""
+    flows = alternative.spec["flows"]
+    return math.fsum(_offered_bytes(flow["workload"], alternative.duration_s) for flow in flows)
 
 
 def _offered_bytes(workload: dict[str, Any], seconds: float) -> float:
