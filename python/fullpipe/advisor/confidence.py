@@ -1,8 +1,8 @@
 """How sure an answer is, in a word: sure, likely or open.
 
-A word says how often such answers are right: the advised controller scores within 2 % of the best one in the
-kernel on at least 95 % of random paths for "sure", and on at least 80 % for "likely". `fullpipe kernel advice`
-measures both on paths that it draws from the version's number (docs/explanation/advisor-kernel.md).
+A word says how often such answers are right: on at least 95 % of random paths for "sure", and on at least
+80 % for "likely", the advised controller scores within 2 % of the best one in the kernel. `fullpipe kernel
+advice` measures both on paths that it draws from the version's number (docs/explanation/advisor-kernel.md).
 
 The rule was written before the first such measurement:
 

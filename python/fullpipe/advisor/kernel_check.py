@@ -321,8 +321,8 @@ class Shown:
             for agree, of in [self.agreeing(word)]
         ]
         return (
-            f"{len(self.judged)} of {len(self.held)} paths are judged (at least {LEAST_JUDGED} are needed). With "
-            f"the kernel agree {joined(message)}: {'met' if self.passed else 'not met'}."
+            f"{len(self.judged)} of {len(self.held)} paths are judged (at least {LEAST_JUDGED} are needed). "
+            f"With the kernel agree {joined(message)}: {'met' if self.passed else 'not met'}."
         )
 
     @property
