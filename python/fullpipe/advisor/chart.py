@@ -10,6 +10,7 @@ import fullpipe._native as _native
 from fullpipe import files
 from fullpipe.advisor import terminal
 from fullpipe.advisor.answer import COLUMNS, Answer, path_of
+from fullpipe.advisor.crossings import NAMES
 from fullpipe.advisor.map_answer import UNCLEAR, UNITS
 from fullpipe.report import provenance as made
 from fullpipe.report.figures import theme
@@ -119,10 +120,10 @@ def _where(advice: Answer) -> alt.LayerChart:
         for numbers, ranking in zip((path.numbers() for path in advice.paths), advice.rankings, strict=True)
     ]
     log = alt.Scale(type="log", nice=False)
-    title = f"{terminal.NAMES.get(across, across)} ({UNITS[across]})"
+    title = f"{NAMES.get(across, across)} ({UNITS[across]})"
     x = alt.X("x:Q", title=title, scale=log)
     if others:
-        other = f"{terminal.NAMES.get(others[0], others[0])} ({UNITS[others[0]]})"
+        other = f"{NAMES.get(others[0], others[0])} ({UNITS[others[0]]})"
         y: alt.Y = alt.Y("y:Q", title=other, scale=log)
     else:
         y = alt.Y("y:N", title=None, sort=[*names, UNCLEAR])

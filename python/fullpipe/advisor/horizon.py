@@ -110,5 +110,7 @@ def _cubic_window(path: Numbers) -> float:
     """The same of CUBIC: the mean window of RFC 9438, 5.1 over its part of the largest."""
     if path.loss == 0:
         return math.inf
-    mean = (_C * (3 + _BETA) / (4 * (1 - _BETA))) ** 0.25 * (path.rtt_ms / 1e3 / path.loss) ** 0.75
+    mean = math.pow(_C * (3 + _BETA) / (4 * (1 - _BETA)), 0.25) * math.pow(
+        path.rtt_ms / 1e3 / path.loss, 0.75
+    )
     return mean * 4 / (3 + _BETA)

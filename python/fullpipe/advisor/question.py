@@ -199,7 +199,7 @@ class Question(PathValues):
             {"controller": name, "count": count, "label": f"{name}-neighbour"}
             for name, count in self.competitors
         ]
-        flows = [{"label": "you"}, *others]
+        flows: list[dict[str, Any]] = [{"label": "you"}, *others]
         return self._scenario(flows, self.candidates, f"{self.duration_s():.3f} s", series=series)
 
     def short(self) -> Scenario:

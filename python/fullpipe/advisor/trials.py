@@ -170,10 +170,12 @@ class Plan:
         series = run.flow_series().filter(pl.col("flow") == "you")
         parts = []
         for part in (series.filter(pl.col("time_s") <= start_s), series.filter(pl.col("time_s") >= start_s)):
-            took_s = part["time_s"].max() - part["time_s"].min() if part.height else 0.0
-            carried = part["delivered_bytes"].max() - part["delivered_bytes"].min() if part.height else 0
+            took_s, carried, rtt_p95_ms = part.select(
+                pl.col("time_s").max() - pl.col("time_s").min(),
+                pl.col("delivered_bytes").max() - pl.col("delivered_bytes").min(),
+                pl.col("srtt_ms").quantile(0.95, "linear"),
+            ).row(0)
             goodput_bps = 8 * carried / took_s if took_s else 0.0
-            rtt_p95_ms = part["srtt_ms"].quantile(0.95, "linear")
             parts.append(self._long(trial, goodput_bps, math.inf if rtt_p95_ms is None else rtt_p95_ms))
         return parts[0], parts[1]
 
