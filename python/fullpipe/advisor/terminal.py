@@ -145,8 +145,8 @@ def where(advice: Answer) -> list[str]:
     """Who is best where in a range: a letter for each place of each quantity, and what the letters mean."""
     if not advice.parts:
         return []
-    letters = _letters([part.candidate for part in advice.parts])
-    winners = [letters.get(one.winner or "", _NOBODY) for one in advice.rankings]
+    by_name = letters([part.candidate for part in advice.parts])
+    winners = [by_name.get(one.winner or "", _NOBODY) for one in advice.rankings]
     numbers = [path.numbers() for path in advice.paths]
     lines = []
     for name in advice.question.ranges:
@@ -159,12 +159,12 @@ def where(advice: Answer) -> list[str]:
         ]
         ends = [shown(name, value) for value, _ in (pairs[0], pairs[-1])]
         lines.append(f"{NAMES.get(name, name)} {ends[0]} {''.join(drawn)} {ends[1]}")
-    legend = [f"{letter} {name}" for name, letter in letters.items() if letter in winners]
+    legend = [f"{letter} {name}" for name, letter in by_name.items() if letter in winners]
     often = "who is best most often" if len(advice.question.ranges) > 1 else "who is best"
     return [*lines, f"({often} there: {', '.join([*legend, f'{_NOBODY} no clear winner'])})"]
 
 
-def _letters(names: Sequence[str]) -> dict[str, str]:
+def letters(names: Sequence[str]) -> dict[str, str]:
     """A letter, or a digit, for each name."""
     found: dict[str, str] = {}
     for name in names:
