@@ -348,7 +348,7 @@ class Shown:
     def to_markdown(self, others: str | None = None) -> str:
         """The tables of docs/explanation/advisor-kernel.md.
 
-        With `others`, where all paths are, the table leaves out those that agree.
+        With `others`, where all paths are, the table has those that disagree.
         """
         lines = [f"Made by `fullpipe kernel advice`: {self.build}. {self}", ""]
         lines += [self.older, ""] if self.older else []
@@ -359,8 +359,8 @@ class Shown:
         heads = ["", "path", "for", "advised", "", "best", *CANDIDATES, "lacks", ""]
         lines += ["", f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
         rows = [_row(one) for one in self.held]
-        lines += [f"| {' | '.join(one)} |" for one in rows if others is None or one[-1] != "agrees"]
-        lines += ["", f"The other paths agree: {others}."] if others is not None else []
+        lines += [f"| {' | '.join(one)} |" for one in rows if others is None or one[-1] == "disagrees"]
+        lines += ["", f"The other paths agree, or are not judged: {others}."] if others is not None else []
         if self.failed:
             lines += ["", *(f"Failed: {one}" for one in self.failed)]
         return "\n".join(lines) + "\n"
