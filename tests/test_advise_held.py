@@ -6,6 +6,7 @@ import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,7 +76,7 @@ def test_the_paths_follow_their_distribution() -> None:
     ],
 )
 def test_means_decide_verdict(scores: dict[str, list[float]], verdict: str) -> None:
-    assert case_of("cubic", **scores).verdict == verdict
+    assert case_of("cubic", "sure", **scores).verdict == verdict
 
 
 def test_path_repeats_until_interval_excludes_tolerance() -> None:
@@ -149,7 +150,7 @@ def test_word_follows_lead_and_its_interval() -> None:
     ],
     ids=lambda one: next(iter(one)) if isinstance(one, dict) else "",
 )
-def test_path_unlike_the_measured_ones_is_never_sure(changed: dict[str, object], what: str) -> None:
+def test_path_unlike_the_measured_ones_is_never_sure(changed: dict[str, Any], what: str) -> None:
     path = Question(rate="50 Mbit/s", rtt="40 ms", buffer="1 bdp", candidates=("cubic", "bbr1"))
     assert words_of(path, [0.9] * 4, [0.5] * 4) == "sure"
     found = words_of(replace(path, **changed), [0.9] * 4, [0.5] * 4)
