@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from fullpipe import evidence, files
-from fullpipe.advisor import kernel_check, kernel_lines, nearest_cells
+from fullpipe.advisor import kernel_lines, nearest_cells
 from fullpipe.agreement.grid import lines
 from fullpipe.report.grid import tables as grid_tables
 from fullpipe.report.grid import write
@@ -57,9 +57,7 @@ def tables(results: Path) -> dict[tuple[str, str], str]:
     over_quic, of_loss = (
         quic_conform.of_suite(lines_of["conformance"], suite) for suite in quic_conform.OF_SUITE
     )
-    # Those of the paths that the command has without --seed.
-    advice = [one for one in lines_of["advice"] if one["key"]["set"] == f"seed {kernel_check.SEED}"]
-    advice.sort(key=lambda one: int(one["key"]["number"]))
+    advice = kernel_lines.newest(lines_of["advice"])
     programs = [one for one in lines_of["conformance"] if one["key"]["world"] == programs_conform.WORLD]
     speeds = speed.tables(lines_of["speed"], builds)
     of_drops = drops.tables(lines_of["drops"], evidence.ages_sentence(lines_of["drops"], "cell", builds))
@@ -103,12 +101,7 @@ def agreement(found: list[evidence.Line], builds: evidence.Builds) -> dict[tuple
 
 def advice(results: Path) -> str:
     """All paths on which the advisor was checked, for the site."""
-    found = [
-        one
-        for one in evidence.read(results / "advice.jsonl")
-        if one["key"]["set"] == f"seed {kernel_check.SEED}"
-    ]
-    found.sort(key=lambda one: int(one["key"]["number"]))
+    found = kernel_lines.newest(evidence.read(results / "advice.jsonl"))
     return kernel_lines.shown(
         found, evidence.ages_sentence(found, "number", evidence.builds(results))
     ).to_markdown()

@@ -154,7 +154,9 @@ def test_range_without_winner_names_who_is_never_worse() -> None:
     found = advise(question, goal="throughput", seeds=2)
     assert found.winner is None
     assert found.parts[0].leads == 1 > found.parts[0].wins
-    assert found.answer.endswith(". Best or as good on all of them: bbr1 (Linux's bbr).")
+    assert ". Best or as good on all of them: bbr1 (Linux's bbr). Least regret: bbr1 (" in found.answer
+    # Its lines are printed, so that its harm is in the first sentence, too.
+    assert found.answer.endswith(" of a cubic neighbour's fair share.")
     assert found.lines == tuple(recipes.of("bbr1", answers.hosts_of(question)))
 
 

@@ -33,7 +33,10 @@ def test_unknown_buffer_has_three_answers() -> None:
     for own, given in zip(found.buffers, ("15 KB", "1 bdp", "4 bdp"), strict=True):
         alone = advise(Question(**PATH, buffer=given), goal="balance", seeds=4)
         assert (own.answer, own.winner) == (alone.answer, alone.winner)
-        assert f"Buffer {own.buffer}: {own.answer}" in str(found).splitlines()
+        assert own.confidence is not None
+        assert own.confidence == alone.confidence
+        line = f"Buffer {own.buffer}: {own.answer} ({own.confidence.word})"
+        assert line in str(found).splitlines()
     reported = json.loads(found.to_json())
     assert [one["assumed"]["buffer"] for one in reported["buffers"]] == [
         f"{bdps} bdp (at least 10 packets)" for bdps in ("0.25", "1", "4")

@@ -1,10 +1,13 @@
 """The lines that apply an answer: each is tried by the program that it is for, where that is installed."""
 
 import base64
+import json
 import re
+import shlex
 import shutil
 import socket
 import subprocess
+import sys
 import textwrap
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from conftest import command
 from fullpipe.advisor import Question, advise, candidates, crossings, recipes
 from fullpipe.advisor.advice import Advice, hosts_of
 from fullpipe.advisor.question import parsed
@@ -439,5 +443,99 @@ def test_range_has_hosts_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_recipe_names_trap_of_connected_sockets() -> None:
     for where in ("one program", "one program, Python"):
-        assert "before connect(): a socket connected with bbr, the default, stays paced" in line(where).needs
+        assert "before connect(): a socket that connected with bbr stays paced" in line(where).needs
         assert "stays paced" not in line(where, "bbr1").needs
+
+
+# Where bbr is the default: how long a sender of CUBIC takes for the packets of its second round trip.
+SPREAD = """
+import json, os, select, socket, struct, threading, time
+RTT_S = 0.1
+# That of this network namespace alone.
+open("/proc/sys/net/ipv4/tcp_congestion_control", "w").write("bbr")
+
+def set_cubic(sock):
+    LINE
+
+def spread(peer):
+    port = peer.getsockname()[1]
+    seen = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(3))
+    seen.setsockopt(socket.SOL_SOCKET, 35, 1)  # SO_TIMESTAMPNS: a reader that stalls reads late
+    seen.setblocking(False)
+    peer.setblocking(False)
+    began, times = time.monotonic(), []
+    while time.monotonic() < began + 2 * RTT_S:
+        try:
+            peer.send(bytes(65536))
+        except BlockingIOError:
+            pass
+        try:
+            packet, [(_, _, stamp)], _, about = seen.recvmsg(65536, 64)
+        except BlockingIOError:
+            select.select([seen], [], [], 0.001)
+            continue
+        header = 4 * (packet[0] & 15)
+        data = about[2] == socket.PACKET_OUTGOING and packet[9] == 6 and len(packet) > header + 60
+        if data and struct.unpack("!H", packet[header : header + 2])[0] == port:
+            seconds, nanoseconds = struct.unpack("@ll", stamp[:16])
+            times.append(seconds + nanoseconds / 1e9)
+    second = [one for one in times if 0.5 * RTT_S < one - times[0] < 1.8 * RTT_S]
+    return second[-1] - second[0] if len(second) > 4 else None
+"""
+SINK = """
+def take(peer):
+    while peer.recv(65536):
+        pass
+
+def sink(listening):
+    while True:
+        threading.Thread(target=take, args=listening.accept()[:1], daemon=True).start()
+
+threading.Thread(target=sink, args=[socket.create_server(("", 9010))], daemon=True).start()
+with socket.create_server(("", 9011)) as listening:
+    set_cubic(listening)
+    while True:
+        with listening.accept()[0] as peer:
+            print(json.dumps(spread(peer)), file=open(RESULTS, "a"), flush=True)
+"""
+CONNECT = """
+found = {"before connect": [], "after connect": [], "accepted": []}
+for how, own in found.items():
+    for _ in range(6):
+        with socket.socket() as peer:
+            if how == "before connect":
+                set_cubic(peer)
+            peer.connect((os.environ["FULLPIPE_SERVER"], 9011 if how == "accepted" else 9010))
+            if how == "after connect":
+                set_cubic(peer)
+            if how == "accepted":
+                while peer.recv(65536):
+                    pass
+            else:
+                own.append(spread(peer))
+found["accepted"] = [json.loads(line) for line in open(RESULTS)]
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.usefixtures("kernel_world")
+def test_live_socket_of_bbr_stays_paced(tmp_path: Path) -> None:
+    """The printed line has to come before connect(): CUBIC paces over half a round trip, or not at all."""
+    if "bbr" not in [one.linux for one in candidates.here() if one.loaded]:
+        pytest.skip("this kernel has no bbr")
+    set_cubic = line("one program, Python", "cubic")
+    results = f"RESULTS = {str(tmp_path / 'accepted')!r}"
+    both = f"{results}\n{SPREAD.replace('LINE', set_cubic.text)}"
+    server = shlex.join([sys.executable, "-c", both + SINK])
+    path = ("--rate", "100 Mbit/s", "--rtt", "100 ms")
+    done = command("shell", *path, "--server", server, "--", sys.executable, "-c", both + CONNECT)
+    assert done.returncode == 0, done.stderr
+    spread_s = {how: [one for one in own if one is not None] for how, own in json.loads(done.stdout).items()}
+    if any(len(own) < 2 for own in spread_s.values()):
+        pytest.skip(f"the machine stalled: {spread_s}")
+    # A stall keeps packets apart, but does not bring those together that are paced.
+    assert min(spread_s["after connect"]) > 0.02
+    assert min(spread_s["before connect"]) < 0.015
+    assert min(spread_s["accepted"]) < 0.015
+    assert "before connect()" in set_cubic.needs
+    assert "stays paced" in set_cubic.needs

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fullpipe._native import ScenarioError
-from fullpipe.advisor import candidates, crossings, goals, nearest_cells, ranking, recipes
+from fullpipe.advisor import candidates, crossings, goals, nearest_cells, ranking, recipes, regret
 from fullpipe.advisor.answer import MOSTLY, PATHS, Answer, Part
 from fullpipe.advisor.crossings import Crossing, Looked
 from fullpipe.advisor.inputs import Inputs, given_of
 from fullpipe.advisor.question import BUFFERS_BDP, Question
 from fullpipe.advisor.ranking import Ranking
-from fullpipe.advisor.trials import EXTRAS, Bench
+from fullpipe.advisor.trials import EXTRAS, PHASES, Bench
 from fullpipe.errors import mistake, stated
 from fullpipe.runs.engines.local import Local
 from fullpipe.runs.worlds import registry
@@ -238,7 +238,8 @@ def _answer(asking: _Asking, question: Question, meter: "_Meter") -> Advice:
         until_s=began_s + for_ranking * budget_s,
         first=few,
         most=most,
-        extras=extras,
+        # What other flows do is not known for each of them.
+        extras=extras if chosen.needs else extras | {PHASES},
         begin=lambda done, wanted: meter.at(
             "ranking", for_ranking * done / most, for_ranking * (wanted - done) / most
         ),
@@ -473,7 +474,9 @@ def _answer_range(
     best = parts[0].candidate
     harm = None
     meter.at("harm of the winner", 1.0)
-    if parts[0].wins >= MOSTLY and not meter.over():
+    # Where somebody is a leader on all paths, nobody else is clearly best on one: the first part leads.
+    recommended = best if parts[0].wins >= MOSTLY or parts[0].leads == 1 else None
+    if recommended is not None and not meter.over():
         first = paths[:_HARM_PATHS]
         if not (meter.kept and bench.takes_s(paths[0], [1], _DUEL) * len(first) > meter.left_s):
             harm = _harm(bench, first, best, 1)
@@ -485,8 +488,9 @@ def _answer_range(
         rankings=tuple(rankings),
         paths=tuple(paths),
         parts=parts,
+        regrets=regret.of(goal, rankings),
         harm=harm,
-        brief=parts[0].wins >= MOSTLY and harm is None,
+        brief=recommended is not None and harm is None,
         wanted=wanted,
         now=None
         if other is None
@@ -504,10 +508,7 @@ def _answer_range(
         trust=nearest_cells.sentence(
             question.at([0.5] * len(question.ranges)).numbers(), question.candidates, _beyond(question)
         ),
-        # Where somebody is a leader on all paths, nobody else is clearly best on one: the first part leads.
-        lines=tuple(recipes.of(best, hosts_of(question)))
-        if parts[0].wins >= MOSTLY or parts[0].leads == 1
-        else (),
+        lines=() if recommended is None else tuple(recipes.of(best, hosts_of(question))),
     )
 
 

@@ -3,15 +3,19 @@
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from typing import Any
 
-from fullpipe.advisor import candidates
+from fullpipe.advisor import candidates, confidence, ranking, regret
+from fullpipe.advisor.confidence import Confidence
 from fullpipe.advisor.crossings import Boundaries, Crossing, Looked
 from fullpipe.advisor.goals import Trial
+from fullpipe.advisor.horizon import Horizon
 from fullpipe.advisor.inputs import Inputs
 from fullpipe.advisor.question import Question, percent, shown
 from fullpipe.advisor.ranking import ALIKE, Place, Ranking
 from fullpipe.advisor.recipes import Line
+from fullpipe.advisor.regret import Regret
 from fullpipe.measures.statistics import Estimate
 from fullpipe.scenario.path import NAMES
 from fullpipe.text import joined
@@ -70,6 +74,8 @@ class Answer:
     # Whether the time was too short for short flows and a neighbour, which the goal does not need.
     brief: bool = False
     parts: tuple[Part, ...] = ()
+    # Over a range: what each candidate costs against the best one.
+    regrets: tuple[Regret, ...] = ()
     # Over a range: where the winner changes.
     boundaries: Boundaries | None = None
     trust: str = ""
@@ -115,18 +121,66 @@ class Answer:
         return len(self.paths) == (self.wanted if self.parts else 1)
 
     @property
+    def recommended(self) -> str | None:
+        """Whose lines are printed: the winner, or over a range one that is nowhere clearly beaten."""
+        if self.winner is not None or not self.parts or self.buffers:
+            return self.winner
+        return self.parts[0].candidate if self.parts[0].leads == 1 else None
+
+    @property
     def answer(self) -> str:
         """The answer in a sentence."""
         if self.buffers:
             return _side_by_side(self.buffers)
         sentence = _over_a_range(self) if self.parts else _on_a_path(self.ranking)
-        return f"{sentence.removesuffix('.')}{self.warning()}."
+        return f"{sentence.removesuffix('.')}{self._later}{self.warning()}."
+
+    @cached_property
+    def horizon(self) -> Horizon:
+        """How long the long flows ran; over a range, or with several buffers, on the largest path."""
+        if self.buffers:
+            return self.buffers[-1].horizon
+        places = [0.0 if name == "loss" else 1.0 for name in self.question.ranges]
+        return Horizon.of(self.question.at(places))
+
+    @cached_property
+    def phases(self) -> tuple[Ranking, Ranking] | None:
+        """The rankings in start-up and in steady state, after it; None where they are not known."""
+        return None if self.parts or self.buffers else ranking.phases(self.ranking)
+
+    @property
+    def _later(self) -> str:
+        """Who is best in steady state, if that is somebody else."""
+        if self.phases is None or self.phases[1].winner == self.winner:
+            return ""
+        steady = self.phases[1].winner
+        who = "there is no clear winner" if steady is None else f"{steady} is best"
+        return f"; but after the first {self.horizon.start_s:.3g} s, in steady state, {who}"
+
+    @property
+    def over_time(self) -> str:
+        """Start-up and steady state apart, and whether they disagree; empty where they are not known."""
+        if self.phases is None:
+            return ""
+        start, steady = (
+            ", ".join(f"{place.candidate} {place.score.mean:.3f}" for place in one.places)
+            for one in self.phases
+        )
+        winners = [one.winner or "no clear winner" for one in self.phases]
+        apart = f". They disagree: {winners[0]}, then {winners[1]}" if winners[0] != winners[1] else ""
+        first = f"Scores in start-up (first {self.horizon.start_s:.3g} s): {start}"
+        return f"{first}; in steady state: {steady}{apart}."
+
+    @cached_property
+    def confidence(self) -> Confidence | None:
+        """How sure the answer of one path is; None over a range, and without a buffer."""
+        return None if self.parts or self.buffers else confidence.of(self.question, self.ranking)
 
     def warning(self, who: str = "but it") -> str:
         """What the winner does to a neighbour, if it takes more than half of the neighbour's fair share."""
-        if self.winner is None:
+        if self.recommended is None:
             return ""
-        place = None if self.parts else self.ranking.place(self.winner).measure(lambda trial: trial.harm)
+        place = None if self.parts else self.ranking.place(self.recommended).measure(lambda trial: trial.harm)
         harm = self.harm if place is None else place.mean
         if harm is None:
             return "; its harm to a neighbour was not measured" if self.brief else ""
@@ -190,6 +244,7 @@ class Answer:
             "trust": self.trust,
             "untrustworthy": list(self.doubts),
             "hosts": self.hosts,
+            "horizon": self._horizon(),
             "as_it_is": None if self.now is None else self._as_it_is(self.now),
             "apply": [
                 {
@@ -213,6 +268,16 @@ class Answer:
             reported["parts"] = [
                 {"controller": one.candidate, "wins": one.wins, "leads": one.leads} for one in self.parts
             ]
+            reported["regret"] = [
+                {
+                    "controller": one.candidate,
+                    "mean": one.mean,
+                    "worst": one.worst,
+                    "unit": one.unit,
+                    "worst_path": path_of(self.paths[one.worst_path]),
+                }
+                for one in self.regrets
+            ]
             reported["boundaries"] = None if self.boundaries is None else asdict(self.boundaries)
             reported["winners"] = [
                 {"path": path_of(path), "winner": ranking.winner, "leaders": list(ranking.leaders)}
@@ -221,6 +286,7 @@ class Answer:
             return reported
         reported["seeds"] = self.ranking.seeds
         reported["settled"] = self.ranking.settled
+        reported["confidence"] = None if self.confidence is None else asdict(self.confidence)
         reported["ranking"] = [_place(place) for place in self.ranking.places]
         reported["crossings"] = [
             {
@@ -241,6 +307,26 @@ class Answer:
         reported["looked_at"] = [asdict(one) for one in self.looked]
         reported["crossings_complete"] = bool(self.looked) and all(one.complete for one in self.looked)
         return reported
+
+    def _horizon(self) -> dict[str, Any]:
+        horizon = self.horizon
+        found: dict[str, Any] = {
+            "seconds": horizon.seconds,
+            "slowest": None if horizon.slowest is None else asdict(horizon.slowest),
+            "cycles": horizon.cycles,
+            "enough": horizon.enough,
+            "needed_seconds": horizon.needed_s,
+        }
+        if self.phases is None:
+            return found
+        names = ("start_up", "steady_state")
+        scores = [{one.candidate: _interval(one.score) for one in part.places} for part in self.phases]
+        parts = {
+            name: {"winner": part.winner, "scores": own}
+            for name, part, own in zip(names, self.phases, scores, strict=True)
+        }
+        agree = self.phases[0].winner == self.phases[1].winner
+        return found | {"start_up_seconds": horizon.start_s, **parts, "phases_agree": agree}
 
     def _as_it_is(self, now: "Answer") -> dict[str, Any]:
         found = {"qdisc": self.qdisc, "pacing": now.question.pacing, "answer": now.answer}
@@ -281,7 +367,7 @@ def _side_by_side(answers: "Sequence[Answer]") -> str:
         return f"Run {called(winners.pop() or '')}: clearly best with buffers of {with_all} BDP{warning}."
     found = [f"{_best(one)} with {one.buffer}" for one in answers]
     unknown = "It depends on the buffer, which is not known" if len(winners) > 1 else "No clear winner"
-    warning = "".join(f"{one.warning(one.winner or '')} with {one.buffer}" for one in warned)
+    warning = "".join(f"{one.warning(one.recommended or '')} with {one.buffer}" for one in warned)
     return f"{unknown}: {joined(found)}{warning}. Give --buffer."
 
 
@@ -317,6 +403,7 @@ def _over_a_range(advice: Answer) -> str:
         return f"Run {called(best.candidate)}: {won}{f'; {none}' if unclear else ''}."
     safe = [called(one.candidate) for one in advice.parts if one.leads == 1]
     rest = f". Best or as good on all of them: {joined(safe)}" if safe else ""
+    rest += f". {regret.least(advice.regrets)}" if advice.regrets else ""
     message = [f"{one.candidate} on {one.wins * paths:.0f}" for one in advice.parts if one.wins > 0]
     if not message:
         return f"No clear winner over the range, nor on any of {paths} paths in it{rest}."

@@ -1,5 +1,6 @@
 """An answer as a figure, in a notebook, and as a page."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ import fullpipe._native as _native
 from fullpipe import files
 from fullpipe.advisor import terminal
 from fullpipe.advisor.answer import COLUMNS, Answer, path_of
+from fullpipe.advisor.crossings import NAMES
+from fullpipe.advisor.map_answer import UNCLEAR, UNITS
 from fullpipe.report import provenance as made
 from fullpipe.report.figures import theme
 from fullpipe.report.figures.offline import OfflineConcatChart
@@ -29,11 +32,12 @@ _NOTEBOOK_STYLE = (
 
 
 def chart(advice: Answer) -> OfflineConcatChart:
-    """The candidates' scores; over a range, the shares where each is best, or as good."""
-    panels = []
+    """The candidates' scores; over a range, the shares where each is best, or as good, and where that is."""
+    panels: list[alt.LayerChart] = []
     for one in advice.buffers or (advice,):
         panel = _parts(one) if one.parts else _scores(one)
         panels.append(panel.properties(title=f"Buffer {one.buffer}") if advice.buffers else panel)
+        panels += [_where(one)] if one.parts else []
     return _titled(panels, advice)
 
 
@@ -106,6 +110,41 @@ def _parts(advice: Answer) -> alt.LayerChart:
     return _layered([leads, wins], len(names))
 
 
+def _where(advice: Answer) -> alt.LayerChart:
+    """The paths of a range with the winner of each, by its first two quantities; and the boundaries."""
+    across, *others = advice.question.ranges[:2]
+    names = [part.candidate for part in advice.parts]
+    rows = [
+        {"candidate": ranking.winner or UNCLEAR, "x": numbers.of(across)}
+        | ({"y": numbers.of(others[0])} if others else {"y": ranking.winner or UNCLEAR})
+        for numbers, ranking in zip((path.numbers() for path in advice.paths), advice.rankings, strict=True)
+    ]
+    log = alt.Scale(type="log", nice=False)
+    title = f"{NAMES.get(across, across)} ({UNITS[across]})"
+    x = alt.X("x:Q", title=title, scale=log)
+    if others:
+        other = f"{NAMES.get(others[0], others[0])} ({UNITS[others[0]]})"
+        y: alt.Y = alt.Y("y:Q", title=other, scale=log)
+    else:
+        y = alt.Y("y:N", title=None, sort=[*names, UNCLEAR])
+    colours = theme.controller_colours(names)
+    shades = [*(colours[name] for name in names), theme.QUIET]
+    points = (
+        alt.Chart(alt.InlineData(values=rows))
+        .mark_circle(size=70, opacity=1)
+        .encode(
+            x=x, y=y, color=alt.Color("candidate:N", scale=alt.Scale(domain=[*names, UNCLEAR], range=shades))
+        )
+    )
+    layers: list[alt.Chart] = [points]
+    found = advice.boundaries.found if advice.boundaries else ()
+    edges = [{"x": math.sqrt(one.low * one.high)} for one in found if one.unit == across and one.low > 0]
+    if edges:
+        rule = alt.Chart(alt.InlineData(values=edges)).mark_rule(color=theme.INK, strokeDash=[4, 3])
+        layers.append(rule.encode(x=x))
+    return alt.LayerChart(layer=layers).properties(width=_WIDTH, height=5 * _STEP)
+
+
 def _colour(names: list[str]) -> alt.Color:
     colours = theme.controller_colours(names)
     return alt.Color(
@@ -133,10 +172,12 @@ def _table(advice: Answer) -> str:
             Heading("Controller"),
             Heading("Clearly best", "% of paths", number=True),
             Heading("Best or as good", "% of paths", number=True),
+            Heading("Mean regret", number=True),
+            Heading("Worst regret", number=True),
         ]
+        rows = terminal.share_rows(advice)
         shares = [
-            [text(part.candidate), f"{100 * part.wins:.0f}", f"{100 * part.leads:.0f}"]
-            for part in advice.parts
+            [text(part.candidate), *map(text, row)] for part, row in zip(advice.parts, rows, strict=True)
         ]
         return table(headings, shares)
     headings = [Heading("Controller"), Heading("Score", number=True)]
@@ -149,8 +190,10 @@ def _table(advice: Answer) -> str:
 
 
 def _notes(advice: Answer) -> str:
-    as_now = [one.as_now for one in advice.buffers or (advice,) if one.as_now]
-    notes = [*as_now, *terminal.notes(advice), advice.hosts]
+    each = advice.buffers or (advice,)
+    sure = [f"Confidence: {advice.confidence}."] if advice.confidence else []
+    over_time = [line for one in each for line in (one.as_now, one.over_time) if line]
+    notes = [*sure, *over_time, *terminal.notes(advice), advice.hosts]
     message = [f"<p>{text(note)}</p>" for note in notes]
     for one in advice.buffers or (advice,):
         heading = f"<h3>Buffer {text(one.buffer)}</h3>" if advice.buffers else ""

@@ -38,6 +38,8 @@ class Trial:
     used: float
     short: float
     ideal_fct_ms: float
+    # The same flow in start-up, and after it; None if nobody asked. Other flows' part is that of the whole.
+    phases: "tuple[Trial, Trial] | None" = None
 
     @property
     def quick(self) -> float:
@@ -60,6 +62,10 @@ class Goal:
     score: Callable[[Trial], float]
     needs: frozenset[str] = frozenset()  # Which scenarios besides the flow itself: "short", "duel".
     why: str = ""  # Why a flow has to use `ENOUGH` of its share, if it has to.
+    # What a worse choice loses, where that is no score: the value of a trial, and if less of it is better.
+    unit: str = "score"
+    value: Callable[[Trial], float | None] | None = None
+    smaller: bool = False
 
 
 BULK = Goal(
@@ -67,6 +73,8 @@ BULK = Goal(
     "",
     "goodput over the flow's fair share of what the path can carry",
     lambda trial: trial.used,
+    unit="Mbit/s",
+    value=lambda trial: trial.goodput_bps / 1e6,
 )
 QUICK = Goal(
     "throughput",
@@ -74,6 +82,9 @@ QUICK = Goal(
     "the completion time on an ideal path over the flows' mean completion time",
     lambda trial: trial.quick,
     frozenset({"short"}),
+    unit="ms",
+    value=lambda trial: trial.fct_ms,
+    smaller=True,
 )
 GOALS: Mapping[str, Goal] = {
     "throughput": BULK,

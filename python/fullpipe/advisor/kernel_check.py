@@ -1,8 +1,9 @@
-"""Is the advised controller the best one in the kernel, too? The advisor's answers on random paths.
+"""Are the advisor's words about its answers right? Its answers on random paths, compared with the kernel.
 
-Paths and goals are drawn from the distribution of `draw`, with a fixed seed. The advisor answers each by
-simulation, with up to `ADVISOR_SEEDS` seeds and without a limit of time. Then every candidate runs in the
-kernel world, in the very same scenarios: its score there is the mean over the repetitions.
+Paths and goals are drawn from the distribution of `draw`, with a seed made from Fullpipe's version, so that
+nothing was tuned to them. The advisor answers each by simulation, with up to `ADVISOR_SEEDS` seeds and
+without a limit of time. Then every candidate runs in the kernel world, in the very same scenarios: its score
+there is the mean over the repetitions.
 
 The criterion, written before the first result:
 
@@ -10,15 +11,16 @@ The criterion, written before the first result:
 * The **advised** controller is the first of the advisor's ranking, also where it says "no clear winner":
   an operator has to run something. Whether the last of those that it calls equal would do is shown beside it
   and does not count.
-* A path is **met** if the advised controller's mean score in the kernel is at most 2 % below the highest
-  mean of any candidate. It is **missed** otherwise. Means decide, and nothing is forgiven because of noise.
-* Noise is answered by repetitions. Each candidate runs three times. As long as the 95 % confidence interval
-  (Welch) of what the advised one lacks against some candidate has 2 % inside it, the path is repeated: up to
-  five times, then up to eight. That does not depend on the direction in which the result points.
+* A path **agrees** if the advised controller's mean score in the kernel is at most 2 % below the highest mean
+  of any candidate. Means decide, and nothing is forgiven because of noise.
+* Each answer has a word (`confidence`). Of the judged answers with "sure", 95 % must agree; of those with
+  "likely", 80 %. Those with "open" are shown and have no target.
+* Noise is answered by repetitions. Each candidate runs twice. As long as the 95 % confidence interval (Welch)
+  of what the advised one lacks against some candidate has 2 % inside it, the path is repeated: up to three
+  times, then up to five. That does not depend on the direction in which the result points.
 * Kernel runs that the emulator calls untrustworthy are tried again, up to six times in all, and left out if
-  they still are. A path on which a candidate has less than two trusted repetitions is not judged; at least 30
-  paths must be judged.
-* The advisor passes if 90 % of the judged paths are met.
+  they still are. A path on which a candidate has less than two trusted repetitions is not judged; at least
+  100 paths must be judged.
 
 The time of a measurement may be limited. When it is over, the trusted repetitions that there are count.
 """
@@ -26,6 +28,7 @@ The time of a measurement may be limited. When it is over, the trusted repetitio
 import abc
 import contextlib
 import csv
+import hashlib
 import io
 import json
 import math
@@ -37,8 +40,9 @@ from pathlib import Path
 from typing import Any
 
 from fullpipe import files
-from fullpipe.advisor import goals, ranking
+from fullpipe.advisor import confidence, goals, ranking
 from fullpipe.advisor.answer import path_of
+from fullpipe.advisor.confidence import WORDS, Word
 from fullpipe.advisor.goals import Goal
 from fullpipe.advisor.question import Question
 from fullpipe.advisor.ranking import Ranking
@@ -50,27 +54,25 @@ from fullpipe.runs.engines.local import Local
 from fullpipe.runs.engines.task import Task, check_ready
 from fullpipe.runs.store import Store
 from fullpipe.runs.worlds import registry
-from fullpipe.text import counted, minutes
+from fullpipe.text import counted, joined, minutes
 
-CANDIDATES = ("reno", "cubic", "bbr1")
-ADVISOR_SEEDS = 64
-# The part of the best score that the advised controller may lack, and the part of the paths that must be met.
-WITHIN, TARGET = 0.02, 0.9
-LEAST_JUDGED = 30
+CANDIDATES = confidence.CONTROLLERS
+ADVISOR_SEEDS = 16
+# The part of the best score that the advised controller may lack.
+WITHIN = 0.02
+LEAST_JUDGED = 100
 # How often each candidate runs: at first, and where it is not settled.
-REPETITIONS = (3, 5, 8)
+REPETITIONS = (2, 3, 5)
 # How often a run is tried that cannot be trusted.
 ATTEMPTS = 6
 # Fewer trusted repetitions give no interval.
 _LEAST_TRUSTED = 2
-PATHS, SEED = 36, 14
+PATHS = 120
 
-# The distribution.
-_RATE_MBPS, _RTT_MS, _BUFFER_BDP = (2.0, 100.0), (10.0, 150.0), (0.25, 4.0)
-# Ten packets: a queue of less is no router's.
-_LEAST_BUFFER_BYTES = 15_000
-_LOSSY, _LOSS_PERCENT = 0.5, (0.01, 1.0)
-_SHARED, _NEIGHBOURS, _MOST_NEIGHBOURS = 0.3, ("cubic", "bbr1"), 3
+# The distribution; its ranges are those in which `confidence` says "sure".
+_RATE_MBPS = tuple(rate_bps / 1e6 for rate_bps in confidence.RATE_BPS)
+_LOSSY, _LOSS_PERCENT = 0.5, tuple(100 * loss for loss in confidence.LOSS)
+_SHARED, _NEIGHBOURS = 0.3, ("cubic", "bbr1")
 _GOALS = {"throughput": 3, "balance": 3, "delay": 2, "neighbours": 2, "short flows": 2}
 _SIZE_KB = (50.0, 1000.0)
 
@@ -99,7 +101,12 @@ class Case:
         return ", ".join(message)
 
 
-def draw(paths: int = PATHS, seed: int = SEED) -> list[Case]:
+def seed_of(version: str) -> int:
+    """The seed of a version's paths."""
+    return int.from_bytes(hashlib.sha256(version.encode()).digest()[:4])
+
+
+def draw(paths: int, seed: int) -> list[Case]:
     """Random paths; the first ones are the same however many are drawn.
 
     Logarithmically uniform: rate 2 to 100 Mbit/s, round-trip time 10 to 150 ms, buffer 0.25 to 4 BDP but at
@@ -112,18 +119,19 @@ def draw(paths: int = PATHS, seed: int = SEED) -> list[Case]:
 
 
 def _case(number: int, chance: random.Random) -> Case:
-    def between(ends: tuple[float, float]) -> float:
+    def between(ends: Sequence[float]) -> float:
         low, high = ends
         return low * math.exp(math.log(high / low) * chance.random())
 
     # Everything is drawn for every path, so that a path does not depend on what others needed.
-    rate_mbps, rtt_ms, bdps = round(between(_RATE_MBPS), 1), round(between(_RTT_MS), 1), between(_BUFFER_BDP)
+    rate_mbps, rtt_ms = round(between(_RATE_MBPS), 1), round(between(confidence.RTT_MS), 1)
+    bdps = between(confidence.BUFFER_BDP)
     loss = f"{between(_LOSS_PERCENT):.2g} %" if chance.random() < _LOSSY else None
     shared, neighbour = chance.random() < _SHARED, chance.choice(_NEIGHBOURS)
-    neighbours = chance.randint(1, _MOST_NEIGHBOURS)
+    neighbours = chance.randint(1, confidence.MOST_COMPETITORS)
     (goal,) = chance.choices(list(_GOALS), list(_GOALS.values()))
     size = f"{between(_SIZE_KB):.0f} KB" if goal == "short flows" else None
-    buffer_bytes = max(_LEAST_BUFFER_BYTES, bdps * rate_mbps * rtt_ms * 125)
+    buffer_bytes = max(confidence.LEAST_BUFFER_BYTES, bdps * rate_mbps * rtt_ms * 125)
     question = Question(
         rate=f"{rate_mbps} Mbit/s",
         rtt=f"{rtt_ms} ms",
@@ -175,6 +183,7 @@ class Judged(abc.ABC):
 
     number: int
     name: str
+    word: Word  # How sure the answer is.
     purpose: str  # The name of the goal.
     leaders: tuple[str, ...]  # The first of the advisor's ranking, and those that are called equal.
     counts: dict[str, int]  # The trusted repetitions of each candidate.
@@ -193,11 +202,6 @@ class Judged(abc.ABC):
         return self.leaders[0]
 
     @property
-    def clear(self) -> bool:
-        """Whether the advisor names a clear winner."""
-        return len(self.leaders) == 1
-
-    @property
     def judged(self) -> bool:
         """Whether there are enough trusted runs."""
         return all(count >= _LEAST_TRUSTED for count in self.counts.values())
@@ -212,7 +216,7 @@ class Judged(abc.ABC):
         return self.mean(candidate) >= (1 - WITHIN) * self.mean(self.best)
 
     @property
-    def met(self) -> bool:
+    def agrees(self) -> bool:
         """Whether the advised one is."""
         return self.judged and self.within(self.advised)
 
@@ -221,7 +225,7 @@ class Judged(abc.ABC):
         """In a word or two."""
         if not self.judged:
             return "not judged"
-        return "met" if self.met else "missed"
+        return "agrees" if self.agrees else "disagrees"
 
 
 @dataclass(frozen=True)
@@ -245,6 +249,11 @@ class Held(Judged):
     def name(self) -> str:  # type: ignore[override]
         """Its path for people."""
         return self.case.name
+
+    @property
+    def word(self) -> Word:  # type: ignore[override]
+        """That of the answer."""
+        return confidence.of(self.case.question, self.answer).word
 
     @property
     def purpose(self) -> str:  # type: ignore[override]
@@ -293,59 +302,65 @@ class Shown:
         """Those with enough trusted runs."""
         return [one for one in self.held if one.judged]
 
-    def share(self, of: Callable[[Judged], bool]) -> float:
-        """The share of the judged cases."""
-        return sum(map(of, self.judged)) / len(self.judged) if self.judged else 0.0
+    def agreeing(self, word: Word) -> tuple[int, int]:
+        """Of how many judged answers with a word how many agree: first these, then all."""
+        found = [one.agrees for one in self.judged if one.word == word]
+        return sum(found), len(found)
 
     @property
     def passed(self) -> bool:
-        """Whether enough was judged, and enough of it met."""
-        return len(self.judged) >= LEAST_JUDGED and self.share(lambda one: one.met) >= TARGET
+        """Whether enough was judged, and enough of it agrees."""
+        shares = [(*self.agreeing(word), confidence.TARGETS[word]) for word in WORDS[:2]]
+        return len(self.judged) >= LEAST_JUDGED and all(agree >= part * of for agree, of, part in shares)
 
     def __str__(self) -> str:
-        met, share = sum(one.met for one in self.judged), self.share(lambda one: one.met)
+        message = [
+            f'{agree} of {of} answers with "{word}" ({_share(agree, of)}; target '
+            f"{100 * confidence.TARGETS[word]:.0f} %)"
+            for word in WORDS[:2]
+            for agree, of in [self.agreeing(word)]
+        ]
         return (
-            f"On {met} of {len(self.judged)} paths ({100 * share:.0f} %) the advised controller's score in "
-            f"the kernel is within {100 * WITHIN:.0f} % of the best candidate's. The target is "
-            f"{100 * TARGET:.0f} % of at least {LEAST_JUDGED} paths: {'met' if self.passed else 'not met'}."
+            f"{len(self.judged)} of {len(self.held)} paths are judged (at least {LEAST_JUDGED} are needed). "
+            f"With the kernel agree {joined(message)}: {'met' if self.passed else 'not met'}."
         )
 
     @property
     def summary(self) -> list[tuple[str, int, int]]:
-        """What is met on how many paths, of how many: the advice, and for comparison simpler rules."""
+        """What is within the tolerance on how many paths, of how many: the advice, and simpler rules."""
         judged = self.judged
-        clear = [one for one in judged if one.clear]
-        unclear = [one for one in judged if not one.clear]
+        unclear = [one for one in judged if one.word == "open"]
         rows = [
-            ("the advised controller", judged, [one.met for one in judged]),
-            ("of these, clear winners", clear, [one.met for one in clear]),
-            ("of these, no clear winner", unclear, [one.met for one in unclear]),
+            *((f'advised with "{word}"', *self.agreeing(word)) for word in WORDS),
+            ("advised, with any word", sum(one.agrees for one in judged), len(judged)),
             (
-                "without a clear winner: all controllers that are called equal",
-                unclear,
-                [all(map(one.within, one.leaders)) for one in unclear],
+                '"open": all controllers that are called equal',
+                sum(all(map(one.within, one.leaders)) for one in unclear),
+                len(unclear),
             ),
-            *((f"always {name}", judged, [one.within(name) for one in judged]) for name in CANDIDATES),
+            *(
+                (f"always {name}", sum(one.within(name) for one in judged), len(judged))
+                for name in CANDIDATES
+            ),
         ]
-        return [(name, sum(met), len(paths)) for name, paths, met in rows]
+        return rows
 
     def to_markdown(self, others: str | None = None) -> str:
         """The tables of docs/explanation/advisor-kernel.md.
 
-        With `others`, where all paths are, the table leaves out those that are met.
+        With `others`, where all paths are, the table has those that disagree.
         """
         lines = [f"Made by `fullpipe kernel advice`: {self.build}. {self}", ""]
         lines += [self.older, ""] if self.older else []
         lines += [f"| within {100 * WITHIN:.0f} % of the best in the kernel | paths | |", "|---|---|---|"]
         lines += [
-            f"| {name} | {met} of {paths} | {f'{100 * met / paths:.0f} %' if paths else '–'} |"
-            for name, met, paths in self.summary
+            f"| {name} | {agree} of {paths} | {_share(agree, paths)} |" for name, agree, paths in self.summary
         ]
-        heads = ["", "path", "for", "advised", "best", *CANDIDATES, "lacks", ""]
+        heads = ["", "path", "for", "advised", "", "best", *CANDIDATES, "lacks", ""]
         lines += ["", f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
         rows = [_row(one) for one in self.held]
-        lines += [f"| {' | '.join(one)} |" for one in rows if others is None or one[-1] != "met"]
-        lines += ["", f"The other paths are met: {others}."] if others is not None else []
+        lines += [f"| {' | '.join(one)} |" for one in rows if others is None or one[-1] == "disagrees"]
+        lines += ["", f"The other paths agree, or are not judged: {others}."] if others is not None else []
         if self.failed:
             lines += ["", *(f"Failed: {one}" for one in self.failed)]
         return "\n".join(lines) + "\n"
@@ -383,6 +398,7 @@ class Table(Shown):
                 "path",
                 "goal",
                 "advised",
+                "word",
                 "leaders",
                 "best",
                 "lacks",
@@ -406,6 +422,7 @@ class Table(Shown):
                     one.case.name,
                     one.case.goal.name,
                     one.advised,
+                    one.word,
                     " ".join(one.answer.leaders),
                     one.best if one.judged else "",
                     *numbers,
@@ -414,6 +431,10 @@ class Table(Shown):
                 ]
             )
         return text.getvalue()
+
+
+def _share(part: int, of: int) -> str:
+    return f"{100 * part / of:.0f} %" if of else "–"
 
 
 def _row(one: Judged) -> list[str]:
@@ -427,7 +448,7 @@ def _row(one: Judged) -> list[str]:
         shortfall = "0"
     best = one.best if one.judged else "–"
     advised = " = ".join(one.leaders)
-    return [str(one.number), one.name, one.purpose, advised, best, *scores, shortfall, one.verdict]
+    return [str(one.number), one.name, one.purpose, advised, one.word, best, *scores, shortfall, one.verdict]
 
 
 def write(table: Table, folder: Path) -> None:
@@ -444,6 +465,7 @@ def _case_dict(one: Held) -> dict[str, Any]:
         "path": path_of(one.case.question),
         "goal": one.case.goal.name,
         "advised": one.advised,
+        "confidence": one.word,
         "leaders": list(one.answer.leaders),
         "simulated": {place.candidate: place.score.mean for place in one.answer.places},
         "seeds": one.answer.seeds,

@@ -3,11 +3,13 @@
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import fullpipe
 from fullpipe import evidence
+from fullpipe.advisor.confidence import Word
 from fullpipe.advisor.kernel_check import Judged, Lack, Shown, Table
 from fullpipe.runs.worlds import registry
 from fullpipe.text import joined, ran_by
@@ -17,31 +19,27 @@ _FILE = "advice.jsonl"
 
 @dataclass(frozen=True)
 class Recorded(Judged):
-    """A path as a line says it. Lines from old tables have the means of the scores, and not the scores."""
+    """A path as a line says it."""
 
     number: int
     name: str
+    word: Word
     purpose: str
     leaders: tuple[str, ...]
-    counts: dict[str, int]
-    means: dict[str, float]
-    shortfall: Lack | None = None
-    # Who was not within the tolerance, although the rounded means of an old table do not show it.
-    beyond: tuple[str, ...] = ()
+    scores: dict[str, list[float]]
+
+    @property
+    def counts(self) -> dict[str, int]:  # type: ignore[override]
+        """How many scores each candidate has."""
+        return {name: len(values) for name, values in self.scores.items()}
 
     def mean(self, candidate: str) -> float:
         """A candidate's score in the kernel."""
-        return self.means[candidate]
-
-    def within(self, candidate: str) -> bool:
-        """Whether a candidate's mean is within the tolerance of the best."""
-        return candidate not in self.beyond and super().within(candidate)
+        return math.fsum(self.scores[candidate]) / len(self.scores[candidate])
 
     def lack(self, candidate: str, other: str | None = None) -> Lack:
-        """What the advised one lacks against the best one; others are not known."""
-        if self.shortfall is None or candidate != self.advised or other not in (None, self.best):
-            raise ValueError(f"{candidate} against {other or self.best}")
-        return self.shortfall
+        """What a candidate lacks against the best one, or another."""
+        return Lack.of(self.scores[candidate], self.scores[other or self.best])
 
 
 def check() -> None:
@@ -49,10 +47,13 @@ def check() -> None:
     evidence.read(evidence.folder() / _FILE)
 
 
-def record(table: Table, seed: int, *, larger: bool = False) -> Path:
-    """Puts a line for each path into `results/advice.jsonl`; `larger`: also in place of one of more runs."""
+def record(table: Table, name: str, *, larger: bool = False) -> Path:
+    """Puts a line for each path into `results/advice.jsonl`; `larger`: also in place of one of more runs.
+
+    `name` is that of the set of paths: `set_of`.
+    """
     path = evidence.folder() / _FILE
-    evidence.replace(path, lines(table, seed), size=None if larger else _size)
+    evidence.replace(path, lines(table, name), size=None if larger else _size)
     return path
 
 
@@ -61,17 +62,31 @@ def _size(line: Mapping[str, Any]) -> tuple[int, ...]:
     return (sum(one["count"] > 0 for one in line["kernel"].values()),)
 
 
-def lines(table: Table, seed: int) -> list[evidence.Line]:
-    """The lines of what was just measured. `seed` is that of the paths."""
+def set_of(seed: int | None) -> str:
+    """The name of the paths of a seed, or of those of this version."""
+    return f"version {fullpipe.__version__}" if seed is None else f"seed {seed}"
+
+
+def newest(found: Sequence[evidence.Line]) -> list[evidence.Line]:
+    """The lines of the paths of the version that was measured last, in their order."""
+    of_versions = [one for one in found if one["key"]["set"].startswith("version ")]
+    last = max(of_versions, key=lambda one: str(one["made"]["at"]), default=None)
+    mine = [one for one in of_versions if last is not None and one["key"]["set"] == last["key"]["set"]]
+    return sorted(mine, key=lambda one: int(one["key"]["number"]))
+
+
+def lines(table: Table, name: str) -> list[evidence.Line]:
+    """The lines of what was just measured. `name` is that of the set of paths."""
     worlds = (registry.named(name) for name in (registry.DEFAULT, table.world))
     fingerprint = {world.name: world.build() for world in worlds}
     made = evidence.made("fullpipe kernel advice --record", fingerprint, [os.uname().release])
     return [
         {
-            "key": {"set": f"seed {seed}", "number": one.number},
+            "key": {"set": name, "number": one.number},
             "made": made,
             "path": one.name,
             "goal": one.purpose,
+            "confidence": one.word,
             "leaders": list(one.leaders),
             "simulated": {place.candidate: place.score.mean for place in one.answer.places},
             "kernel": {
@@ -92,14 +107,11 @@ def shown(found: Sequence[Mapping[str, Any]], older: str = "") -> Shown:
 
 
 def _path(line: Mapping[str, Any]) -> Recorded:
-    measured = line["kernel"]
-    scores = {name: one["scores"] for name, one in measured.items() if "scores" in one}
-    means = {name: one["mean"] if one["count"] else math.nan for name, one in measured.items()}
-    counts = {name: one["count"] for name, one in measured.items()}
-    leaders = tuple(line["leaders"])
-    one = Recorded(line["key"]["number"], line["path"], line["goal"], leaders, counts, means)
-    if not one.judged:
-        return one
-    if (old := line.get("imported")) is not None:
-        return replace(one, shortfall=Lack(**old["lack"]), beyond=tuple(old["beyond"]))
-    return replace(one, shortfall=Lack.of(scores[one.advised], scores[one.best]))
+    return Recorded(
+        number=line["key"]["number"],
+        name=line["path"],
+        word=line["confidence"],
+        purpose=line["goal"],
+        leaders=tuple(line["leaders"]),
+        scores={name: one["scores"] for name, one in line["kernel"].items()},
+    )

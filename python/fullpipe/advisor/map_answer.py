@@ -113,7 +113,8 @@ class MapAnswer:
             f"{name} {100 * shares[name]:.0f} %" for name in sorted(shares, key=lambda one: -shares[one])
         ]
         unclear = f"none {100 * self.unclear:.0f} %"
-        return f"Clear winner on {len(self.points)} paths: {', '.join(message)}; {unclear}."
+        buffer = "" if self.question.buffer is not None else f" Buffer: {self.question.buffer_text}."
+        return f"Clear winner on {len(self.points)} paths: {', '.join(message)}; {unclear}.{buffer}"
 
     def to_dict(self) -> dict[str, Any]:
         """Everything in plain values."""

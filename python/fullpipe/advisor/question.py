@@ -193,13 +193,14 @@ class Question(PathValues):
         """How many packets a long flow may send, as a multiple of what a flow is watched for by default."""
         return self.duration_s() * self.numbers().rate_bps / _PACKET_BITS / _PACKETS
 
-    def alone(self) -> Scenario:
-        """The candidate with all the competitors."""
+    def alone(self, *, series: bool = False) -> Scenario:
+        """The candidate with all the competitors; with `series`, runs keep what happened over time."""
         others = [
             {"controller": name, "count": count, "label": f"{name}-neighbour"}
             for name, count in self.competitors
         ]
-        return self._scenario([{"label": "you"}, *others], self.candidates, f"{self.duration_s():.3f} s")
+        flows: list[dict[str, Any]] = [{"label": "you"}, *others]
+        return self._scenario(flows, self.candidates, f"{self.duration_s():.3f} s", series=series)
 
     def short(self) -> Scenario:
         """Short flows of the candidate, one after the other, beside the competitors.
@@ -260,7 +261,12 @@ class Question(PathValues):
         return written("buffer", assumed_bytes) if assumed_bytes > _LEAST_BUFFER_BYTES else _LEAST_BUFFER
 
     def _scenario(
-        self, flows: Sequence[Mapping[str, Any]], compared: Sequence[str], duration: Amount
+        self,
+        flows: Sequence[Mapping[str, Any]],
+        compared: Sequence[str],
+        duration: Amount,
+        *,
+        series: bool = False,
     ) -> Scenario:
         hosts: dict[str, Any] = {"ecn": True} if self.ecn else {}
         if self.pacing:
@@ -273,7 +279,7 @@ class Question(PathValues):
             "path": written_of({**vars(self), "buffer": self._buffer()}),
             "flows": list(flows),
             "compare": list(compared),
-            "record": {"series": False},
+            "record": {"series": series},
             **({"hosts": hosts} if hosts else {}),
         }
         try:

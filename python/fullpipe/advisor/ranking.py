@@ -72,6 +72,20 @@ class Ranking:
         return next(place for place in self.places if place.candidate == candidate)
 
 
+def phases(found: Ranking) -> tuple[Ranking, Ranking] | None:
+    """The rankings of start-up and of what came after it; None if the trials do not have them."""
+    parts = []
+    for number in range(2):
+        trials = {
+            place.candidate: [trial.phases[number] for trial in place.trials if trial.phases]
+            for place in found.places
+        }
+        if any(len(own) < found.seeds for own in trials.values()):
+            return None
+        parts.append(ranked(found.goal, trials))
+    return parts[0], parts[1]
+
+
 def ranked(goal: Goal, trials: Trials) -> Ranking:
     """The ranking that these trials give."""
     scores = {name: [goal.score(trial) for trial in own] for name, own in trials.items()}

@@ -291,10 +291,9 @@ def _of_linux(linux: str) -> list[Line]:
     call = f'setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "{linux}", {len(linux)})'
     python = f'sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"{linux}")'
     go = f'syscall.SetsockoptString(int(fd), syscall.IPPROTO_TCP, syscall.TCP_CONGESTION, "{linux}")'
-    # bbr's init turns pacing on, and nothing turns it off (net/ipv4/tcp_bbr.c, bbr_init).
-    early = (
-        "" if linux == "bbr" else "before connect(): a socket connected with bbr, the default, stays paced"
-    )
+    # bbr's init turns pacing on, and nothing turns it off (net/ipv4/tcp_bbr.c, bbr_init). Seen in the kernel
+    # world by tests/test_advise_recipes.py: set after connect(), CUBIC's packets are half a round trip apart.
+    early = "" if linux == "bbr" else "before connect(): a socket that connected with bbr stays paced"
     why = "; ".join(filter(None, ("C", early, "what a listener accepts inherits it")))
     lines.append(Line("one program", call, _socket(linux), why))
     lines.append(Line("one program, Python", python, "", early))

@@ -2,6 +2,7 @@
 
 import io
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
@@ -11,7 +12,7 @@ from rich.text import Text
 from fullpipe.advisor import goals
 from fullpipe.advisor.answer import COLUMNS, Answer
 from fullpipe.advisor.crossings import NAMES, Looked
-from fullpipe.advisor.question import SHORT, percent
+from fullpipe.advisor.question import SHORT, percent, shown
 from fullpipe.measures.statistics import Estimate
 from fullpipe.report.fitting import Fitting
 from fullpipe.report.screen import Screen
@@ -21,6 +22,8 @@ from fullpipe.text import counted, joined
 _BOUNDARIES = 8
 # So are the nearest ones of a quantity, in each direction.
 _CHANGES = 2
+# In how many places a range is drawn at most, and where nobody is clearly best.
+_PLACES, _NOBODY = 48, "·"
 # Wide enough for the table, where no terminal limits it.
 _WIDTH = 120
 _Part: TypeAlias = Text | Fitting
@@ -46,15 +49,20 @@ def parts(advice: Answer) -> Iterator[_Part]:
     """What is printed, one after the other."""
     yield from (Text(line) for line in advice.inputs.lines())
     yield Text(advice.answer, style="bold")
+    if advice.confidence is not None:
+        yield Text(f"Confidence: {advice.confidence}.")
     if advice.as_now:
         yield Text(advice.as_now)
     yield Text()
     each = advice.buffers or (advice,)
     for one in each:
         if advice.buffers:
-            yield Text(f"Buffer {one.buffer}: {one.answer}", style="bold")
+            sure = f" ({one.confidence.word})" if one.confidence else ""
+            yield Text(f"Buffer {one.buffer}: {one.answer}{sure}", style="bold")
             yield from ([Text(one.as_now)] if one.as_now else [])
         yield shares(one) if one.parts else ranking(one)
+        yield from (Text(line) for line in where(one))
+        yield from ([Text(one.over_time)] if one.over_time else [])
         if advice.buffers:
             yield Text()
     for note in [*notes(advice), advice.hosts]:
@@ -113,9 +121,56 @@ def shares(advice: Answer) -> Fitting:
     table = Fitting("Controller")
     table.add_numbers("Clearly best", "% of paths")
     table.add_numbers("Best or as good", "% of paths")
-    for part in advice.parts:
-        table.add_row(part.candidate, f"{100 * part.wins:.0f}", f"{100 * part.leads:.0f}")
+    table.add_numbers("Mean regret")
+    table.add_numbers("Worst regret")
+    for part, row in zip(advice.parts, share_rows(advice), strict=True):
+        table.add_row(part.candidate, *row)
     return table
+
+
+def share_rows(advice: Answer) -> list[list[str]]:
+    """For each candidate of a range: where it is best, or as good, in per cent; its mean and worst regret."""
+    regrets = {one.candidate: one for one in advice.regrets}
+    return [
+        [
+            f"{100 * part.wins:.0f}",
+            f"{100 * part.leads:.0f}",
+            *((one.shown(one.mean), one.shown(one.worst)) if (one := regrets.get(part.candidate)) else "––"),
+        ]
+        for part in advice.parts
+    ]
+
+
+def where(advice: Answer) -> list[str]:
+    """Who is best where in a range: a letter for each place of each quantity, and what the letters mean."""
+    if not advice.parts:
+        return []
+    by_name = letters([part.candidate for part in advice.parts])
+    winners = [by_name.get(one.winner or "", _NOBODY) for one in advice.rankings]
+    numbers = [path.numbers() for path in advice.paths]
+    lines = []
+    for name in advice.question.ranges:
+        pairs = sorted(zip((one.of(name) for one in numbers), winners, strict=True))
+        width = min(_PLACES, len(pairs))
+        edges = [len(pairs) * place // width for place in range(width + 1)]
+        drawn = [
+            Counter(letter for _, letter in pairs[low:high]).most_common(1)[0][0]
+            for low, high in itertools.pairwise(edges)
+        ]
+        ends = [shown(name, value) for value, _ in (pairs[0], pairs[-1])]
+        lines.append(f"{NAMES.get(name, name)} {ends[0]} {''.join(drawn)} {ends[1]}")
+    legend = [f"{letter} {name}" for name, letter in by_name.items() if letter in winners]
+    often = "who is best most often" if len(advice.question.ranges) > 1 else "who is best"
+    return [*lines, f"({often} there: {', '.join([*legend, f'{_NOBODY} no clear winner'])})"]
+
+
+def letters(names: Sequence[str]) -> dict[str, str]:
+    """A letter, or a digit, for each name."""
+    found: dict[str, str] = {}
+    for name in names:
+        free = [one for one in f"{name}abcdefghijklmnopqrstuvwxyz" if one.isalnum()]
+        found[name] = next(one for one in free if one not in found.values())
+    return found
 
 
 def notes(advice: Answer) -> list[str]:
@@ -143,16 +198,19 @@ def _columns(advice: Answer) -> list[str]:
         message.append(_threshold(advice))
     if advice.parts:
         few = "" if advice.whole else "; the time was over before the others"
+        regrets = "Regret: what a choice loses against the best one of each path, on average and at worst."
         return [
             *message,
+            regrets,
+            f"Horizon: {advice.horizon}, on the largest path.",
             f"{len(advice.paths)} paths spread over the range, {found.seeds} seeds on each{few}.",
         ]
     size = asked.flow_size or SHORT
     message.append(
-        f"Goodput, RTT and retransmitted: of a long flow in its first {asked.duration_s():.3g} s. Short "
-        f"flows: mean completion time of {size}. Harm: what a {asked.neighbour} flow loses of the goodput "
-        "that it has alone."
+        f"Goodput, RTT and retransmitted: of a long flow. Short flows: mean completion time of {size}. Harm: "
+        f"what a {asked.neighbour} flow loses of the goodput that it has alone."
     )
+    message.append(f"Horizon: {advice.horizon}{', with the largest buffer' if advice.buffers else ''}.")
     if advice.brief:
         message.append("The budget was too short for a measure without values; --budget gives it more.")
     settled = "" if found.settled else "; more time (--budget) or seeds (--seeds) may settle the ranking"

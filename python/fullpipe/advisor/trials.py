@@ -2,13 +2,17 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import polars as pl
 
 from fullpipe._native import WorldError
 from fullpipe.advisor.goals import Trial
+from fullpipe.advisor.horizon import Horizon
 from fullpipe.advisor.question import Question
 from fullpipe.errors import SweepError, mistake
 from fullpipe.measures.measures import Summary
+from fullpipe.measures.run import Run
 from fullpipe.runs import sweep
 from fullpipe.runs.engines import pool
 from fullpipe.runs.engines.local import Local
@@ -26,8 +30,9 @@ Progress = Callable[[float], None]
 # Where a run's summary is: its alternative's digest, and its seed.
 Address = tuple[str, int]
 Summaries = Mapping[Address, Summary]
-# The scenarios that can be asked for besides the candidate alone.
+# The scenarios that can be asked for besides the candidate alone; and what it did in start-up and after it.
 EXTRAS = frozenset({"short", "duel"})
+PHASES = "phases"
 
 
 @dataclass(frozen=True)
@@ -56,8 +61,12 @@ class Bench:
         """The trials of every candidate of every question, all of them at once."""
         plans = [Plan(question, extras) for question in questions]
         wanted = [job for plan in plans for job in plan.jobs(seeds)]
-        summaries = dict(zip(map(address, wanted), self._carry_out(wanted), strict=True))
-        return [plan.trials(seeds, summaries) for plan in plans]
+        ran = dict(zip(map(address, wanted), self._carry_out(wanted), strict=True))
+        summaries = {at: run.summary for at, run in ran.items()}
+        found = [plan.trials(seeds, summaries) for plan in plans]
+        if PHASES in extras:
+            found = [plan.phased(trials, seeds, ran) for plan, trials in zip(plans, found, strict=True)]
+        return found
 
     def tasks(self, question: Question, seeds: Sequence[int], extras: frozenset[str] = EXTRAS) -> list[Task]:
         """What `run` would run for one question."""
@@ -70,14 +79,14 @@ class Bench:
     def _tasks(self, wanted: Sequence[Job]) -> list[Task]:
         return [Task(self.world.name, job) for job in wanted]
 
-    def _carry_out(self, wanted: list[Job]) -> list[Summary]:
+    def _carry_out(self, wanted: list[Job]) -> list[Run]:
         for job in wanted:
             if (reason := refusal(self.world, job.alternative)) is not None:
                 raise WorldError(reason)
         if not self.world.wall_time:
             in_all = len(wanted)
             ran = pool.run(self.world, wanted, lambda done: self.watch(done / in_all))
-            return [run.summary for run in ran]
+            return ran
         tasks = self._tasks(wanted)
 
         def report(progress: sweep.Progress) -> None:
@@ -90,7 +99,7 @@ class Bench:
         for stored in done:
             for reason in stored.untrustworthy[:1]:
                 self.doubt(reason)
-        return [stored.run().summary for stored in done]
+        return [stored.run() for stored in done]
 
 
 class Plan:
@@ -98,7 +107,7 @@ class Plan:
 
     def __init__(self, question: Question, extras: frozenset[str]) -> None:
         self._question = question
-        self._alone = question.alone()
+        self._alone = question.alone(series=PHASES in extras)
         self._short = question.short() if "short" in extras else None
         self._duel = (question.duel(), question.neighbour_alone()) if "duel" in extras else None
         path, facts = question.numbers(), path_facts.of(self._alone.alternatives[0])
@@ -142,6 +151,42 @@ class Plan:
             used=alone["goodput_bps"] / self._fair_bps,
             short=min(1.0, self._rtt_ms / rtt_p95_ms) if rtt_p95_ms else 1.0,
             ideal_fct_ms=ideal_ms,
+        )
+
+    def phased(self, trials: Trials, seeds: Sequence[int], ran: Mapping[Address, Run]) -> Trials:
+        """The same trials, with what the flow itself did in start-up and after it."""
+        start_s = Horizon.of(self._question).start_s
+        found: Trials = {}
+        for name, own in trials.items():
+            runs = [ran[_at(self._alone, name, seed)] for seed in seeds]
+            found[name] = [
+                replace(trial, phases=self._phases(trial, run, start_s))
+                for trial, run in zip(own, runs, strict=True)
+            ]
+        return found
+
+    def _phases(self, trial: Trial, run: Run, start_s: float) -> tuple[Trial, Trial]:
+        """A trial with the goodput and round-trip times of start-up, and with those after it."""
+        series = run.flow_series().filter(pl.col("flow") == "you")
+        parts = []
+        for part in (series.filter(pl.col("time_s") <= start_s), series.filter(pl.col("time_s") >= start_s)):
+            took_s, carried, rtt_p95_ms = part.select(
+                pl.col("time_s").max() - pl.col("time_s").min(),
+                pl.col("delivered_bytes").max() - pl.col("delivered_bytes").min(),
+                pl.col("srtt_ms").quantile(0.95, "linear"),
+            ).row(0)
+            goodput_bps = 8 * carried / took_s if took_s else 0.0
+            parts.append(self._long(trial, goodput_bps, math.inf if rtt_p95_ms is None else rtt_p95_ms))
+        return parts[0], parts[1]
+
+    def _long(self, trial: Trial, goodput_bps: float, rtt_p95_ms: float) -> Trial:
+        """A trial with another goodput and round-trip time of the flow."""
+        return replace(
+            trial,
+            goodput_bps=goodput_bps,
+            rtt_p95_ms=rtt_p95_ms,
+            used=goodput_bps / self._fair_bps,
+            short=min(1.0, self._rtt_ms / rtt_p95_ms) if rtt_p95_ms else 1.0,
         )
 
     def _fct_ms(self, candidate: str, seed: int, summaries: Summaries) -> tuple[float | None, float]:
