@@ -10,7 +10,7 @@ import fullpipe._native as _native
 from fullpipe._native import FlowNow
 from fullpipe.api import load
 from fullpipe.conformance.case import NotApplicableError
-from fullpipe.conformance.stage import Bed, Opener, Seen, Wait
+from fullpipe.conformance.stage import Above, Bed, Opener, Seen, Wait
 from fullpipe.measures.run import Run, Runs
 from fullpipe.runs.worlds import answer, quic, quic_program, stacks
 from fullpipe.runs.worlds.job import Job
@@ -33,10 +33,20 @@ class Simulated:
         self._scenario = load(document)
         self._simulation = Simulation(self._scenario, seed=seed)
 
-    def steps(self, seconds: float, most: int, wait: Wait | None = None) -> tuple[Sequence[Seen], bool]:
+    def steps(
+        self, seconds: float, most: int, wait: Wait | Above | None = None
+    ) -> tuple[Sequence[Seen], bool]:
         """Runs step by step, and looks behind each."""
-        looks, goes_on = self._simulation.looks(seconds, most, *(wait or ()))
-        return list(map(Seen._make, looks)), goes_on
+        if not isinstance(wait, Above):
+            looks, goes_on = self._simulation.looks(seconds, most, *(wait or ()))
+            return list(map(Seen._make, looks)), goes_on
+        # A call costs little in this process.
+        seen: list[Seen] = []
+        while True:
+            more, goes_on = self.steps(seconds, 1)
+            seen += more
+            if len(seen) == most or not goes_on or wait.is_met(seen[-1]):
+                return seen, goes_on
 
     def flow(self) -> Any:
         """The flow as it is now."""
@@ -85,10 +95,14 @@ class OverQuic:
         spec_json = self._alternative.spec_json
         self._now = self._asked({"spec": spec_json, "seed": seed, **stacks.requested(spec_json)})
 
-    def steps(self, seconds: float, most: int, wait: Wait | None = None) -> tuple[Sequence[Seen], bool]:
+    def steps(
+        self, seconds: float, most: int, wait: Wait | Above | None = None
+    ) -> tuple[Sequence[Seen], bool]:
         """Runs step by step, and looks behind each: all in one answer of the program."""
         request: dict[str, object] = {"step_ns": round(seconds * 1e9), "steps": most}
-        if wait is not None:
+        if isinstance(wait, Above):
+            request["until_above"] = wait._asdict()
+        elif wait is not None:
             request["until_in" if wait.is_in else "until_out"] = wait.phase
         self._talk.report({"look": request})
         self._now, columns = self._talk.looks(most)

@@ -60,7 +60,7 @@ def reduced(stage: Stage, packets: int = 1) -> tuple[Look, Look]:
 
 def to_avoidance(stage: Stage, window: int) -> tuple[Look, Look]:
     """Slow start to a window, and a loss there, which ends it."""
-    stage.until(lambda look: look.cwnd >= window, 30, f"a window of {window} packets")
+    stage.until_above("cwnd", window - 1, 30, f"a window of {window} packets")
     return reduced(stage)
 
 
