@@ -9,7 +9,7 @@ import pytest
 from fullpipe.gate import document
 from fullpipe.runs.worlds import stacks
 from test_gate import case, gate, here, lines, write  # noqa: F401
-from test_gate_revisions import commit, git, program, temporary  # noqa: F401
+from test_gate_revisions import commit, git, temporary  # noqa: F401
 
 ADAPTER = Path(__file__).parent / "stack_stand_in.py"
 GATE = 'subject = "toy:reno"\nworlds = ["quic"]\nseeds = 1\n' + case()
@@ -113,7 +113,7 @@ def test_a_misbehaving_adapter_is_named(
     assert Path("gate-baseline.jsonl").read_bytes() == before
 
 
-@pytest.mark.usefixtures("quic_stacks", "program")
+@pytest.mark.usefixtures("quic_stacks")
 def test_two_revisions_of_an_adapter_are_compared(temporary: Path, here: Path) -> None:  # noqa: F811
     build = '[build]\ncommand = "cp adapter how out/"\nprogram = "out/adapter"\nstack = "toy"\n'
     (here / "out").mkdir()
