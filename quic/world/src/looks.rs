@@ -195,8 +195,12 @@ mod tests {
         let lost = |lost| Looks { lost: vec![9, lost], ..Looks::default() };
         assert_eq!([4, 5, 6].map(|count| request.is_met(None, &lost(count))), [false, false, true]);
         assert!(!request.is_met(None, &Looks::default()), "nothing was seen yet");
-        let window = LookRequest { until_above: Some(Above { quantity: Quantity::Cwnd, amount: 9 }), ..request };
+        let window =
+            LookRequest { until_above: Some(Above { quantity: Quantity::Cwnd, amount: 9 }), ..request };
         let seen = |cwnd| Looks { cwnd: vec![cwnd], ..Looks::default() };
-        assert_eq!([None, Some(9), Some(10)].map(|cwnd| window.is_met(None, &seen(cwnd))), [false, false, true]);
+        assert_eq!(
+            [None, Some(9), Some(10)].map(|cwnd| window.is_met(None, &seen(cwnd))),
+            [false, false, true]
+        );
     }
 }

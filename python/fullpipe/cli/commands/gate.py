@@ -317,7 +317,7 @@ def _against(
     if gate.build is not None and not programs:
         fix = "read it, and give the option --allow-programs"
         raise mistake("build.command", gate.build.command, f"consent to run it: {path} chose it", fix)
-    cases = run.chosen(gate, only)
+    cases: Sequence[Case] = run.chosen(gate, only)
     words = [] if only is None else ["--only", only]
     words += ["--cache", str(options.store.absolute())] if options.store is not None else ["--no-cache"]
     words += [] if options.jobs is None else ["--jobs", str(options.jobs)]
