@@ -76,6 +76,8 @@ class Bed(Protocol):
 
     # The part of a full-sized packet that is payload.
     payload_share: float
+    # Whether states of the transport follow from what is lost and delivered, so that there is none for marks.
+    derives_states: bool
 
     def steps(
         self, seconds: float, most: int, wait: Wait | Above | None = None
