@@ -2,12 +2,14 @@
 
     make quic && python bench/quic_conform.py --record --failures docs/explanation/quic
     python bench/quic_conform.py --suite loss --record
+    python bench/quic_conform.py --suite loss --stack quicgo=.venv/bin/stack-quicgo --record
 
 plays the cases in the world quic and prints tables: a short one of what a few controllers do on four paths,
 and a row for each case, with the measured value of its decisive criterion. `--record` puts the results into
 results/conformance.jsonl, from which `make docs` makes the tables. `--failures` writes a scenario for each
 case that a controller fails, and not by design, as a file that `fullpipe run` takes; `--qlog` writes a qlog
-of each. `--suite loss` plays the cases of loss-based controllers.
+of each. `--suite loss` plays the cases of loss-based controllers; `--stack` all controllers of a stack behind
+an adapter (docs/how-to/stacks.md), unless some are named.
 """
 
 import argparse
@@ -31,6 +33,7 @@ from fullpipe.conformance.results import (
     Check,
     Result,
 )
+from fullpipe.runs.worlds import stacks
 from fullpipe.runs.worlds.logs import Logs
 from fullpipe.text import joined
 
@@ -66,6 +69,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("controllers", nargs="*")
     parser.add_argument("--suite", choices=OF_SUITE, default=BBR3)
+    parser.add_argument("--stack", action="append", default=[], metavar="NAME=COMMAND")
     parser.add_argument("--case", action="append", help="only this case; may be repeated")
     parser.add_argument(
         "--record", action="store_true", help="put the results into results/conformance.jsonl"
@@ -76,11 +80,15 @@ def main() -> None:
     Logs.of(asked.qlog, None)  # A folder that cannot be written into is an error now.
     if asked.record:
         evidence.read(FILE)  # A file that cannot be used is an error now.
+    given = [stacks.of_text(one) for one in asked.stack]
+    stacks.give(given)
+    theirs = [f"{stack.name}:{name}" for stack in given for name in stack.about["controllers"]]
     found = []
-    for controller in asked.controllers or OF_SUITE[asked.suite]:
+    for controller in asked.controllers or theirs or OF_SUITE[asked.suite]:
         print(f"plays {controller}", file=sys.stderr)
         found.append(fp.conform(controller, asked.case, world=WORLD, suite=asked.suite))
     more = [] if asked.suite == BBR3 else ["--suite", asked.suite]
+    more += [word for one in asked.stack for word in ("--stack", one)]
     more += [word for case in asked.case or () for word in ("--case", case)]
     command = shlex.join(["python", "bench/quic_conform.py", *asked.controllers, *more, "--record"])
     made = lines(found, command, asked.failures)
@@ -166,16 +174,21 @@ def tables(made: Sequence[evidence.Line], older: str = "", *, every: bool = Fals
 
 
 def loss_table(made: Sequence[evidence.Line], older: str = "") -> str:
-    """How many cases of the suite `loss` each controller passes, and those that somebody fails."""
+    """How many cases of the suite `loss` each controller passes; and what it fails, with the values."""
     made = of_suite(made, LOSS)
-    found = conformities(made, LOSS)
-    rows = [
-        row for row in zip(*(one.results for one in found), strict=True) if any(map(unexpected, found, row))
-    ]
-    counts = ["passes", "", *(passed(one) for one in found)]
-    head, rule, *cases = grid(found, rows, lambda *_: None, link_case=False)
-    lines = [f"{made_by(made)} {older}".strip(), "", head, rule, f"| {' | '.join(counts)} |", *cases]
+    lines = [f"{made_by(made)} {older}".strip(), "", "| controller | passes | fails |", "|---|---|---|"]
+    for one in conformities(made, LOSS):
+        failed = ", ".join(_failed(result) for result in one.results if unexpected(one, result))
+        lines.append(f"| `{one.controller}` | {passed(one)} | {failed or '–'} |")
     return "\n".join(lines) + "\n"
+
+
+def _failed(result: Result) -> str:
+    """A case that fails: its name, the value of the criterion that is not met, and its bounds."""
+    check = result.decisive
+    return f"`{result.case.name}`" + (
+        "" if check is None else f" ({check.measured}; {check.criterion.bounds})"
+    )
 
 
 def made_by(made: Sequence[evidence.Line]) -> str:
@@ -298,32 +311,21 @@ def _of_laws(found: Sequence[ConformanceReport], laws: int, broken: int) -> list
     return ["", f"{what}: {joined(held)} break none of the {laws}."]
 
 
-def grid(
-    found: Sequence[ConformanceReport],
-    rows: Sequence[tuple[Result, ...]],
-    link: Link,
-    *,
-    link_case: bool = True,
-) -> list[str]:
+def grid(found: Sequence[ConformanceReport], rows: Sequence[tuple[Result, ...]], link: Link) -> list[str]:
     """The lines of a table of cases; without those that apply to none of these controllers."""
     lines = [f"| case | criterion | {' | '.join(one.controller for one in found)} |"]
     lines += ["|" + "---|" * (2 + len(found))]
     return lines + [
-        row(found, results, link, link_case=link_case)
-        for results in rows
-        if any(one.verdict != NOT_APPLICABLE for one in results)
+        row(found, results, link) for results in rows if any(one.verdict != NOT_APPLICABLE for one in results)
     ]
 
 
-def row(
-    found: Sequence[ConformanceReport], results: tuple[Result, ...], link: Link, *, link_case: bool = True
-) -> str:
+def row(found: Sequence[ConformanceReport], results: tuple[Result, ...], link: Link) -> str:
     """A case, its main criterion, and what each controller came to."""
     case = results[0].case
     main = next((one for one in case.criteria if one.key == case.main), case.criteria[0])
     cells = [cell(of, result, main, link(of, result)) for of, result in zip(found, results, strict=True)]
-    name = _case(case.name) if link_case else f"`{case.name}`"
-    return f"| {name} | {main.quantity}: {main.bounds} | {' | '.join(cells)} |"
+    return f"| {_case(case.name)} | {main.quantity}: {main.bounds} | {' | '.join(cells)} |"
 
 
 def _case(name: str) -> str:

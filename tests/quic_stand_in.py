@@ -25,7 +25,7 @@ PACING = "hosts.pacing is ignored."
 INSIDE = {"noq:bbr3": "bbr3", "noq:cubic": "cubic", "quinn:bbr": "bbr1"}
 INSIDE |= json.loads(os.environ.get("STAND_IN_INSIDE", "{}"))
 ABOUT = {
-    "protocol": 2,
+    "protocol": 3,
     "build": "stand-in 1",
     "stacks": [
         {
@@ -242,7 +242,13 @@ def play() -> None:
             flow |= {"phase": None, "bandwidth_bps": None}
         return flow
 
-    def looked(step_ns: int, steps: int, until_in: str | None = None, until_out: str | None = None) -> Any:
+    def looked(
+        step_ns: int,
+        steps: int,
+        until_in: str | None = None,
+        until_out: str | None = None,
+        until_above: dict[str, Any] | None = None,
+    ) -> Any:
         looks: list[dict[str, Any]] = []
         for _ in range(steps):
             simulation.advance(step_ns / 1e9)
@@ -250,6 +256,8 @@ def play() -> None:
             looks.append(seen() | {"queued_bytes": queued})
             phase = looks[-1]["phase"]
             if until_in in (phase or "",) or until_out not in (None, phase) or not simulation.running:
+                break
+            if until_above is not None and (looks[-1][until_above["quantity"]] or 0) > until_above["amount"]:
                 break
         columns = {name: [look[name] for look in looks] for name in (*names, "queued_bytes")}
         return columns | {name: [[word, 1] for word in columns[name]] for name in ("phase", "state")}

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 import fullpipe as fp
 from fullpipe.cli import app as cli
 from fullpipe.conformance import registry as bbr3
+from fullpipe.conformance import runners
 from fullpipe.conformance.loss import registry
 from fullpipe.conformance.loss.case import TRAITS, traits
 from fullpipe.conformance.loss.replaced import REPLACED
@@ -154,6 +155,9 @@ def test_non_loss_based_controllers_are_skipped() -> None:
         ("cubic9438:c=0.5, hystartpp=0", "any", {"cubic"}),
         ("newreno:hystartpp=1", "any", {"reno", "hystartpp"}),
         ("noq:cubic", "any", {"cubic"}),
+        ("smoltcp:cubic", "any", {"cubic"}),
+        ("aioquic:reno", "any", {"reno"}),
+        ("aioquic:reno", "cubic,hystartpp", {"cubic", "hystartpp"}),
         ("reno", "any", {"reno", "prr"}),
         ("mine.py:Mine", "any", set()),
         ("mine.py:Mine", "cubic, hystartpp", {"cubic", "hystartpp"}),
@@ -245,3 +249,20 @@ def test_command_line_errors_are_one_sentence(words: tuple[str, ...], message: s
     code, out, err = invoke(*words)
     assert (code, out) == (2, "")
     assert message in err and err.count("\n") == 1
+
+
+def test_what_an_adapter_loses_shows_its_recovery() -> None:
+    columns = {
+        "connected": [False, True, True, True, True, True, True],
+        "phase": [None, *["startup"] * 4, "recovery", "startup"],
+        "lost": [0, 0, 0, 5, 5, 5, 5],
+        "segments_sent": [1, 20, 40, 60, 80, 100, 120],
+        "delivered_segments": [0, 10, 30, 30, 54, 55, 90],
+    }
+    shown = [None, "open", "open", "recovery", "recovery", "recovery", "open"]
+    assert runners._States(tells_losses=True).of(columns) == shown
+    # The state is kept from one answer to the next.
+    states = runners._States(tells_losses=True)
+    halves = [{key: part[of] for key, part in columns.items()} for of in (slice(4), slice(4, None))]
+    assert [one for half in halves for one in states.of(half)] == shown
+    assert runners._States(tells_losses=False).of(columns) == [None] * 7

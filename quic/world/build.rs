@@ -44,6 +44,13 @@ fn main() -> io::Result<()> {
     println!("cargo::rustc-env=FULLPIPE_QUIC_BUILD_IS={}", if is_whole { "whole" } else { "part" });
     for stack in STACKS {
         let version = lock::version(&text, stack).expect("it was found");
+        // Cargo warns of it, and the program would test the released stack instead of the developer's.
+        if let Some(unused) = lock::unused_patch(&text, stack) {
+            return Err(io::Error::other(format!(
+                "[patch.crates-io] names {stack} {unused}, which is incompatible with {version}, that this Fullpipe is for; check \
+                 out a branch of {stack} with a compatible version"
+            )));
+        }
         println!("cargo::rustc-env=FULLPIPE_{}={version}", stack.replace('-', "_").to_uppercase());
     }
 

@@ -10,11 +10,11 @@ import fullpipe._native as _native
 from fullpipe._native import FlowNow
 from fullpipe.api import load
 from fullpipe.conformance.case import NotApplicableError
-from fullpipe.conformance.stage import Bed, Opener, Seen, Wait
+from fullpipe.conformance.stage import Above, Bed, Opener, Seen, Wait
 from fullpipe.measures.run import Run, Runs
 from fullpipe.runs.worlds import answer, quic, quic_program, stacks
 from fullpipe.runs.worlds.job import Job
-from fullpipe.scenario.controllers import Chosen, is_of_stack
+from fullpipe.scenario.controllers import Chosen, is_of_stack, of_stacks
 from fullpipe.scenario.scenario import Alternative, Scenario
 from fullpipe.simulation import Simulation
 
@@ -28,15 +28,26 @@ class Simulated:
     """A run of the simulator."""
 
     payload_share = (_MTU_BYTES - _HEADERS_BYTES) / _MTU_BYTES
+    derives_states = False
 
     def __init__(self, document: Mapping[str, Any], seed: int) -> None:
         self._scenario = load(document)
         self._simulation = Simulation(self._scenario, seed=seed)
 
-    def steps(self, seconds: float, most: int, wait: Wait | None = None) -> tuple[Sequence[Seen], bool]:
+    def steps(
+        self, seconds: float, most: int, wait: Wait | Above | None = None
+    ) -> tuple[Sequence[Seen], bool]:
         """Runs step by step, and looks behind each."""
-        looks, goes_on = self._simulation.looks(seconds, most, *(wait or ()))
-        return list(map(Seen._make, looks)), goes_on
+        if not isinstance(wait, Above):
+            looks, goes_on = self._simulation.looks(seconds, most, *(wait or ()))
+            return list(map(Seen._make, looks)), goes_on
+        # A call costs little in this process.
+        seen: list[Seen] = []
+        while True:
+            more, goes_on = self.steps(seconds, 1)
+            seen += more
+            if len(seen) == most or not goes_on or wait.is_met(seen[-1]):
+                return seen, goes_on
 
     def flow(self) -> Any:
         """The flow as it is now."""
@@ -83,15 +94,26 @@ class OverQuic:
             raise NotApplicableError(reason)
         self._talk = quic_program.Talk("play", patience_s=_PATIENCE_S)
         spec_json = self._alternative.spec_json
+        adapters = stacks.behind(of_stacks(spec_json))
+        self._states = (
+            _States(tells_losses=all("lost" in one.about["tells"] for one in adapters)) if adapters else None
+        )
+        self.derives_states = bool(adapters)
         self._now = self._asked({"spec": spec_json, "seed": seed, **stacks.requested(spec_json)})
 
-    def steps(self, seconds: float, most: int, wait: Wait | None = None) -> tuple[Sequence[Seen], bool]:
+    def steps(
+        self, seconds: float, most: int, wait: Wait | Above | None = None
+    ) -> tuple[Sequence[Seen], bool]:
         """Runs step by step, and looks behind each: all in one answer of the program."""
         request: dict[str, object] = {"step_ns": round(seconds * 1e9), "steps": most}
-        if wait is not None:
+        if isinstance(wait, Above):
+            request["until_above"] = wait._asdict()
+        elif wait is not None:
             request["until_in" if wait.is_in else "until_out"] = wait.phase
         self._talk.report({"look": request})
         self._now, columns = self._talk.looks(most)
+        if self._states is not None:
+            columns["state"] = self._states.of(columns)
         return list(map(Seen, *(columns[name] for name in Seen._fields))), bool(self._now["running"])
 
     def flow(self) -> Any:
@@ -120,6 +142,32 @@ class OverQuic:
     def _asked(self, request: Mapping[str, object]) -> dict[str, Any]:
         self._talk.report(request)
         return self._talk.state()
+
+
+class _States:
+    """Whether a stack behind an adapter repairs losses, which no adapter tells; the world shows it as open.
+
+    A recovery begins when more is lost, and ends when all is delivered that had been sent then (RFC 9002
+    section 7.3.2, by the receiver instead of the acknowledgement), or when the stack says so by its phase.
+    """
+
+    def __init__(self, *, tells_losses: bool) -> None:
+        self._tells_losses = tells_losses
+        self._lost = 0
+        self._ends = 0
+
+    def of(self, columns: Mapping[str, Sequence[Any]]) -> list[str | None]:
+        """The state of each look; none where the adapter does not tell losses."""
+        if not self._tells_losses:
+            return [None] * len(columns["lost"])
+        found: list[str | None] = []
+        names = ("connected", "phase", "lost", "segments_sent", "delivered_segments")
+        for connected, phase, lost, sent, delivered in zip(*(columns[name] for name in names), strict=True):
+            if lost > self._lost:
+                self._lost, self._ends = lost, sent - lost
+            repairs = phase == "recovery" or delivered < self._ends
+            found.append(None if not connected else "recovery" if repairs else "open")
+        return found
 
 
 # What a stack may not show. The program says the rest by the names of `FlowNow`.

@@ -54,9 +54,21 @@ class Wait(NamedTuple):
     phase: str
     is_in: bool
 
-    def is_met(self, phase: str | None) -> bool:
-        """Whether a look in this phase, or in none, is what is waited for."""
-        return (phase == self.phase) is self.is_in
+    def is_met(self, seen: "Seen") -> bool:
+        """Whether this is what is waited for."""
+        return (seen.phase == self.phase) is self.is_in
+
+
+class Above(NamedTuple):
+    """What ends a row of steps early: a quantity is above an amount."""
+
+    # cwnd, inflight, delivered_bytes, segments_sent or lost.
+    quantity: str
+    amount: int
+
+    def is_met(self, seen: "Seen") -> bool:
+        """Whether this is what is waited for."""
+        return int(getattr(seen, self.quantity) or 0) > self.amount
 
 
 class Bed(Protocol):
@@ -64,8 +76,12 @@ class Bed(Protocol):
 
     # The part of a full-sized packet that is payload.
     payload_share: float
+    # Whether states of the transport follow from what is lost and delivered, so that there is none for marks.
+    derives_states: bool
 
-    def steps(self, seconds: float, most: int, wait: Wait | None = None) -> tuple[Sequence[Seen], bool]:
+    def steps(
+        self, seconds: float, most: int, wait: Wait | Above | None = None
+    ) -> tuple[Sequence[Seen], bool]:
         """Runs step by step, `most` times at most; what was seen behind each step, and whether it goes on.
 
         It ends behind the first step that shows what is waited for, or behind which it does not go on.
@@ -149,6 +165,8 @@ class Stage:
         self._time_s = 0.0
         self._round = 0
         self._round_ends = 0
+        # Whether the last look shows what was waited for.
+        self._met = False
 
     # ---- what the path allows ----
 
@@ -204,6 +222,10 @@ class Stage:
                 break
         raise NotReachedError(f"{what}: not within {within_s:g} s")
 
+    def until_above(self, quantity: str, amount: int, within_s: float, what: str) -> Look:
+        """Runs until the flow's cwnd, inflight, delivered_bytes, segments_sent or lost is above an amount."""
+        return self._wait(Above(quantity, amount), within_s, what)
+
     def until_in(self, phase: str, within_s: float = 30.0) -> Look:
         """Runs until the flow enters a phase, which it is not in now."""
         if self.looks and self.now.phase == phase:
@@ -216,7 +238,7 @@ class Stage:
         """Runs until the flow leaves a phase, which it is in now; returns the first look of the next."""
         return self._wait(Wait(phase, False), within_s, f"the end of {phase}")
 
-    def _wait(self, wait: Wait, within_s: float, what: str) -> Look:
+    def _wait(self, wait: Wait | Above, within_s: float, what: str) -> Look:
         """As `until` with what the bed can decide by itself: many steps cost one answer."""
         ends_s, at_s, steps = self._time_s + within_s, self._time_s, 0
         while at_s < ends_s:
@@ -224,7 +246,7 @@ class Stage:
             steps += 1
         if steps:
             self._steps(self.step_s, steps, wait)
-            if wait.is_met(self.now.phase):
+            if self._met:
                 return self.now
         raise NotReachedError(f"{what}: not within {within_s:g} s")
 
@@ -269,7 +291,7 @@ class Stage:
         looks = self.looks if looks is None else looks
         return [one.phase for at, one in enumerate(looks) if at == 0 or looks[at - 1].phase != one.phase]
 
-    def _steps(self, seconds: float, steps: int, wait: Wait | None = None) -> bool:
+    def _steps(self, seconds: float, steps: int, wait: Wait | Above | None = None) -> bool:
         """Runs and looks so many times, or until a look shows what is waited for; whether it goes on."""
         while True:
             if self._stopped():
@@ -277,7 +299,8 @@ class Stage:
             seen, goes_on = self.bed.steps(seconds, min(steps, _MOST_STEPS), wait)
             self._look(seen, seconds)
             steps -= len(seen)
-            if not goes_on or steps <= 0 or (wait is not None and wait.is_met(self.now.phase)):
+            self._met = wait is not None and wait.is_met(seen[-1])
+            if not goes_on or steps <= 0 or self._met:
                 return goes_on
 
     def _look(self, seen: Sequence[Seen], seconds: float) -> None:

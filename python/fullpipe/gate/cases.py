@@ -77,13 +77,15 @@ class Case:
 
 @dataclass(frozen=True)
 class Build:
-    """How a checkout of the developer's repository becomes the program of the world quic.
+    """How a checkout of the developer's repository becomes the program of the world quic, or an adapter.
 
     A shell command, which runs in the gate file's folder, and the program that it makes, relative to that.
     """
 
     command: str
     program: str
+    # The program is the adapter of a stack of this name; empty if it is the program of the world.
+    stack: str = ""
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from fullpipe.gate.baseline import rounded
 from fullpipe.gate.cases import Case
 from fullpipe.gate.measured import Measured, of_conform
 from fullpipe.gate.options import Options
-from fullpipe.runs.worlds import registry
+from fullpipe.runs.worlds import registry, stacks
 from fullpipe.scenario.controllers import Own, is_own
 
 Key = tuple[str, str]
@@ -73,7 +73,8 @@ def play(
 def _found_or_played(player: _Player, cases: Sequence[Case], options: Options) -> dict[str, _Outcome]:
     """The result of each case, by the conformance case's name. Plays those that are not kept."""
     names = list(dict.fromkeys(case.conform for case in cases))
-    store = None if options.store is None or is_own(player.subject) else options.store / "conform"
+    kept = not is_own(player.subject) and not stacks.behind([player.subject])
+    store = options.store / "conform" if options.store is not None and kept else None
     keys = (
         {} if store is None else {name: _key(player, name) for name in names if _is_ours(player.suite, name)}
     )

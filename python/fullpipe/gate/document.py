@@ -24,6 +24,7 @@ the fix.
 """
 
 import json
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
@@ -37,7 +38,7 @@ from fullpipe.gate import judgements
 from fullpipe.gate.cases import COMPARE, CONFORM, KINDS, RUN, Build, Case, Gate, Judgement, setting_of
 from fullpipe.gate.scenarios import Consent, Shown, command_of, document_of, resolved
 from fullpipe.runs.limits import MOST_CELLS
-from fullpipe.runs.worlds import registry
+from fullpipe.runs.worlds import registry, stacks
 from fullpipe.scenario.controllers import is_own
 from fullpipe.scenario.path import NAMES as PATH_KEYS
 
@@ -115,6 +116,8 @@ def _build(given: Any) -> Build | None:
     keys = [one.name for one in fields(Build)]
     table = _checked("build", given, keys)
     for key in keys:
+        if key not in table and key == "stack":
+            continue
         if not isinstance(table.get(key), str) or not table[key].strip():
             example = 'command = "cargo build --release" and program = "target/release/mine"'
             raise mistake(f"build.{key}", table.get(key), "a text", f"e.g. {example}")
@@ -222,6 +225,7 @@ def _conform(table: _Table, world: str, judgement: Judgement, parts: dict[str, A
     except ScenarioError as error:
         raise renamed(error, {"case": field, "like": f"{table.where}.like"}) from None
     more = suites.options(suite, like)
+    behind = "".join(f" {shlex.quote(word)}" for word in stacks.options(parts["subject"]))
     for one in chosen:
         title = parts["name"] if isinstance(given, str) and given != "all" else f"{parts['name']}/{one.name}"
         yield Case(
@@ -233,7 +237,7 @@ def _conform(table: _Table, world: str, judgement: Judgement, parts: dict[str, A
             conform=one.name,
             suite=suite,
             like=like,
-            command=f"fullpipe conform {parts['subject']} --case {one.name}{more} --world {world}",
+            command=f"fullpipe conform {parts['subject']} --case {one.name}{more} --world {world}{behind}",
         )
 
 

@@ -8,6 +8,7 @@ folder goes, too, unless this process is killed by SIGKILL.
 
 import contextlib
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -62,9 +63,10 @@ def recorded(against: str, gate: Gate, words: Sequence[str]) -> Iterator[Recorde
         there = checkout / gate.path.resolve().relative_to(repository)
         there.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(gate.path, there)
-        variables = built(gate.build, there.parent, title)
+        variables, adapter = built(gate.build, there.parent, title)
         command = [sys.executable, "-m", "fullpipe", "gate", "record", there.name]
         command += ["--baseline", str(baseline), "--traces", *words]
+        command += [] if adapter is None else ["--stack", adapter]
         # It says itself, on standard error, what is wrong.
         if _run(command, there.parent, variables):
             fix = f"see above; or choose cases that run with both, by --only: {gate.path}"
@@ -72,21 +74,25 @@ def recorded(against: str, gate: Gate, words: Sequence[str]) -> Iterator[Recorde
         yield Recorded(baseline, title)
 
 
-def built(build: Build | None, folder: Path, title: str) -> Mapping[str, str]:
-    """Runs the command of `[build]` in a gate file's folder; returns the variable that names its program.
+def built(build: Build | None, folder: Path, title: str) -> tuple[Mapping[str, str], str | None]:
+    """Runs the command of `[build]` in a gate file's folder.
+
+    Returns the variable that names its program or, of an adapter, what `--stack` takes.
 
     Raises:
         ScenarioError: The command fails, or does not make the program.
     """
     if build is None:
-        return {}
+        return {}, None
     if code := _run(["/bin/sh", "-c", build.command], folder, {}):
         raise _unusable(build.command, f"the build of {title} ended with code {code}", "see its output above")
     program = folder / build.program
     if not program.is_file():
         fix = "correct build.program in the gate file, relative to its folder"
         raise _unusable(build.program, f"the build of {title} made no program {build.program}", fix)
-    return {quic_program.VARIABLE: str(program)}
+    if build.stack:
+        return {}, f"{build.stack}={shlex.quote(str(program))}"
+    return {quic_program.VARIABLE: str(program)}, None
 
 
 def _revision(against: str, gate: Gate) -> tuple[Path, str]:

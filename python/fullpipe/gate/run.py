@@ -26,7 +26,7 @@ from fullpipe.runs.engines.local import Local
 from fullpipe.runs.engines.task import Task
 from fullpipe.runs.memory import Memory
 from fullpipe.runs.store import Store
-from fullpipe.runs.worlds import registry
+from fullpipe.runs.worlds import registry, stacks
 from fullpipe.runs.worlds.job import Job
 from fullpipe.runs.worlds.world import refusal
 from fullpipe.scenario.scenario import Scenario
@@ -173,11 +173,17 @@ def _sweep(tasks: Sequence[Task], folder: Path | None, options: Options, engine:
     """Runs tasks; without the store where there is none, or where it cannot be used now."""
     watch = partial(_report, options.watch)
     _bound(folder)
-    if folder is not None and not any(own.not_plain for task in tasks for own in task.job.alternative.own):
+    if folder is not None and not any(map(_changes, tasks)):
         # Another gate may use it, or the disk may be full: neither is a reason to fail.
         with contextlib.suppress(OutputError, SweepError):
             return sweep.carry_out(tasks, Store(folder), engine, watch=watch)
     return sweep.carry_out(tasks, Memory(), engine, watch=watch)
+
+
+def _changes(task: Task) -> bool:
+    """Whether no fingerprint says all that decides a run: an adapter loads what its command does not name."""
+    alternative = task.job.alternative
+    return any(own.not_plain for own in alternative.own) or bool(stacks.requested(alternative.spec_json))
 
 
 def _bound(folder: Path | None) -> None:

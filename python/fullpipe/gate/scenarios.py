@@ -11,6 +11,7 @@ import fullpipe._native as _native
 from fullpipe._native import ScenarioError
 from fullpipe.errors import mistake, stated
 from fullpipe.gate.cases import RUN
+from fullpipe.runs.worlds import stacks
 from fullpipe.scenario import scenario
 from fullpipe.scenario.path import OPTIONS, written_of
 from fullpipe.scenario.scenario import Scenario
@@ -140,4 +141,4 @@ def command_of(shown: Shown, subject: str, world: str, seeds: Sequence[int]) -> 
         words += [] if options[name].shape == "flag" else [str(value)]
     words += ["--flows", str(shown.keys["flows"])] if "flows" in shown.keys else []
     words += ["--ecn"] if shown.keys.get("ecn") else []
-    return shlex.join([*words, *last])
+    return shlex.join([*words, *last, *stacks.options(subject)])

@@ -6,7 +6,7 @@ from typing import Any
 
 from fullpipe.conformance.loss.case import traits
 from fullpipe.errors import mistake
-from fullpipe.runs.worlds import quic_program, registry
+from fullpipe.runs.worlds import quic_program, registry, stacks
 from fullpipe.runs.worlds.world import refusal
 from fullpipe.scenario import scenario
 from fullpipe.scenario.controllers import of_stacks
@@ -74,16 +74,22 @@ seeds = 3
 def subjects(stack: str | None, controllers: Sequence[str]) -> list[str]:
     """The subjects: our controllers, or those of a stack in the world quic.
 
+    `stack` is the name of one, or `NAME=COMMAND` with the command of its adapter, which is started.
+
     Raises:
         ScenarioError: The stack or a controller does not exist.
+        WorldError: The adapter does not answer as one.
     """
     if stack is None:
         return list(dict.fromkeys(controllers)) or ["cubic"]
+    if "=" in stack:
+        stacks.give([stacks.of_text(stack)])
+        stack = stack.partition("=")[0].strip()
     offered = [str(one["name"]) for one in quic_program.controllers()]
     own = [name for name in offered if name.partition(":")[0] == stack]
-    stacks = list(dict.fromkeys(name.partition(":")[0] for name in offered))
+    there = list(dict.fromkeys(name.partition(":")[0] for name in offered))
     if offered and not own:
-        raise mistake("stack", stack, f"one of {', '.join(stacks)}", "name one of these")
+        raise mistake("stack", stack, f"one of {', '.join(there)}", "name one of these")
     wanted = [f"{stack}:{name}" for name in dict.fromkeys(controllers)] or own
     if not wanted:
         fix = f"{quic_program.FIX}, or give --controllers"

@@ -46,6 +46,12 @@ pub(crate) fn unpinned<'a>(lock: &'a str, ours: &BTreeSet<&str>) -> BTreeSet<&'a
     unpinned
 }
 
+/// The version of a developer's `name` that `[patch]` names and that nothing uses, because it is incompatible with ours.
+pub(crate) fn unused_patch<'a>(lock: &'a str, name: &str) -> Option<&'a str> {
+    let patch = lock.split("[[patch.unused]]").skip(1).find(|patch| value(patch, "name") == Some(name))?;
+    value(patch, "version")
+}
+
 /// The parts of a lock file that are about a package each.
 fn packages(lock: &str) -> Vec<&str> {
     lock.split("[[package]]").skip(1).collect()
@@ -115,6 +121,15 @@ source = "registry+https://github.com/rust-lang/crates.io-index"
         assert_eq!(version(LOCK, "quinn-proto").as_deref(), Some("0.11.19"));
         assert_eq!(version(LOCK, "noq-proto-more"), None, "it is not among the packages");
         assert_eq!(version(LOCK, "0.1.0"), None);
+    }
+
+    #[test]
+    fn patch_that_nothing_uses_is_found() {
+        let patched = format!("{LOCK}\n[[patch.unused]]\nname = \"quinn-proto\"\nversion = \"0.12.0\"\n");
+        assert_eq!(unused_patch(&patched, "quinn-proto"), Some("0.12.0"));
+        assert_eq!(unused_patch(&patched, "noq-proto"), None);
+        assert_eq!(unused_patch(LOCK, "quinn-proto"), None);
+        assert_eq!(version(&patched, "quinn-proto").as_deref(), Some("0.11.19"));
     }
 
     #[test]

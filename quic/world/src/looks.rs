@@ -26,16 +26,42 @@ pub struct LookRequest {
     /// Ends behind a look in another phase than this one, or in none.
     #[serde(default)]
     pub until_out: Option<String>,
+    /// Ends behind a look at which a quantity is above an amount.
+    #[serde(default)]
+    pub until_above: Option<Above>,
+}
+
+/// A quantity of the first flow, and the amount that it has to exceed.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Above {
+    /// A column of [`Looks`].
+    pub quantity: Quantity,
+    /// In the unit of that column.
+    pub amount: u64,
+}
+
+/// The columns of [`Looks`] that a request can wait for. An unknown window is none.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Quantity {
+    Cwnd,
+    Inflight,
+    DeliveredBytes,
+    SegmentsSent,
+    Lost,
 }
 
 impl LookRequest {
     /// The most steps of a request: their columns have some megabytes.
     pub const MOST_STEPS: u32 = 1 << 16;
 
-    fn is_met(&self, phase: Option<Phase>) -> bool {
+    /// Whether the last look shows what is waited for. It was in this phase.
+    fn is_met(&self, phase: Option<Phase>, looks: &Looks) -> bool {
         let phase = phase.map(Phase::name);
         self.until_in.as_deref().is_some_and(|name| phase == Some(name))
             || self.until_out.as_deref().is_some_and(|name| phase != Some(name))
+            || self.until_above.as_ref().is_some_and(|above| looks.last(above.quantity) > above.amount)
     }
 }
 
@@ -87,6 +113,18 @@ impl Looks {
         self.queued_bytes.push(world.backlog_bytes());
         phase
     }
+
+    /// What the last look shows of a quantity.
+    fn last(&self, quantity: Quantity) -> u64 {
+        match quantity {
+            Quantity::Cwnd => self.cwnd.last().copied().flatten().map(u64::from),
+            Quantity::Inflight => self.inflight.last().copied().map(u64::from),
+            Quantity::DeliveredBytes => self.delivered_bytes.last().copied(),
+            Quantity::SegmentsSent => self.segments_sent.last().copied(),
+            Quantity::Lost => self.lost.last().copied(),
+        }
+        .unwrap_or(0)
+    }
 }
 
 fn stretch(all: &mut Vec<Stretch>, word: Option<&'static str>) {
@@ -112,7 +150,7 @@ pub(crate) fn look(
             return (looks, Err(error));
         }
         let phase = looks.look(world);
-        if request.is_met(phase) || world.is_over() {
+        if request.is_met(phase, &looks) || world.is_over() {
             break;
         }
     }
@@ -139,11 +177,30 @@ mod tests {
             steps: 1,
             until_in: until_in.map(str::to_owned),
             until_out: until_out.map(str::to_owned),
+            until_above: None,
         };
         let phases = [None, Some(Phase::Drain), Some(Phase::Startup)];
-        let met = |request: LookRequest| phases.map(|phase| request.is_met(phase));
+        let met = |request: LookRequest| phases.map(|phase| request.is_met(phase, &Looks::default()));
         assert_eq!(met(request(None, None)), [false, false, false]);
         assert_eq!(met(request(Some("drain"), None)), [false, true, false]);
         assert_eq!(met(request(None, Some("drain"))), [true, false, true]);
+    }
+
+    #[test]
+    fn a_wait_for_an_amount_ends_above_it() {
+        let request: LookRequest = serde_json::from_str(
+            r#"{"step_ns": 1, "steps": 1, "until_above": {"quantity": "lost", "amount": 5}}"#,
+        )
+        .unwrap();
+        let lost = |lost| Looks { lost: vec![9, lost], ..Looks::default() };
+        assert_eq!([4, 5, 6].map(|count| request.is_met(None, &lost(count))), [false, false, true]);
+        assert!(!request.is_met(None, &Looks::default()), "nothing was seen yet");
+        let window =
+            LookRequest { until_above: Some(Above { quantity: Quantity::Cwnd, amount: 9 }), ..request };
+        let seen = |cwnd| Looks { cwnd: vec![cwnd], ..Looks::default() };
+        assert_eq!(
+            [None, Some(9), Some(10)].map(|cwnd| window.is_met(None, &seen(cwnd))),
+            [false, false, true]
+        );
     }
 }

@@ -34,9 +34,10 @@
 //!   or `{"finish": true}`; the first two are answered in the same way, the last as `run` answers. An error ends nothing but what
 //!   it is about.
 //! * `{"look": {"step_ns": n, "steps": m, "until_in": "startup"}}` advances `m` times by `n`, and ends early behind a step at the end of
-//!   which the first flow is in that phase (with `until_out`: is not), or the run is over. The answer has `"looks"` besides: a
-//!   column for each quantity of the flow, with an entry for each step (`src/looks.rs`). `phase` and `state` are lists of a word and
-//!   of how many looks in a row show it.
+//!   which the first flow is in that phase (with `until_out`: is not), or the run is over; with
+//!   `"until_above": {"quantity": "lost", "amount": n}`, behind one at which that is more. The answer has `"looks"` besides: a column
+//!   for each quantity of the flow, with an entry for each step (`src/looks.rs`). `phase` and `state` are lists of a word and of how
+//!   many looks in a row show it.
 //! * A first request may have `"stacks": [{"name": ..., "command": [...], "about": {...}}]`: stacks whose adapters it may start
 //!   (`quic/adapters/PROTOCOL.md`). With `"trace": true` a play notes what these send, and `{"trace": true}` is answered with
 //!   `{"ok": true}`, a frame with 16 bytes for each datagram, and the state; with `"instants": true` they are asked at each instant.
@@ -76,7 +77,7 @@ use crate::stack::OutsideStack;
 use crate::watch;
 
 /// The version of the protocol.
-const PROTOCOL: u32 = 2;
+const PROTOCOL: u32 = 3;
 
 /// The fingerprint of the sources that decide what a run gives (`build.rs`).
 const BUILD: &str = env!("FULLPIPE_QUIC_BUILD");
@@ -655,7 +656,7 @@ mod tests {
     fn the_program_says_what_it_has() {
         let own = [Own::noq("mine", std::sync::Arc::new(noq_proto::congestion::CubicConfig::default()))];
         let about = about(&own);
-        assert_eq!(about["protocol"], json!(2));
+        assert_eq!(about["protocol"], json!(3));
         let versions = [&about["stacks"][0]["version"], &about["stacks"][1]["version"]];
         assert_eq!(versions, [&json!(env!("FULLPIPE_NOQ_PROTO")), &json!(env!("FULLPIPE_QUINN_PROTO"))]);
         assert_eq!(about["stacks"][1]["package"], json!("quinn-proto"));

@@ -1,6 +1,7 @@
 """`fullpipe gate`."""
 
 import os
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,12 +10,14 @@ import typer
 
 from fullpipe.cli.options import (
     MISTAKE,
+    Stacks,
     check_file,
     complete_controllers,
     console,
     folder_for,
     path,
     say,
+    use_stacks,
     watching,
 )
 from fullpipe.cli.other_results import GATE, refuse_others
@@ -105,7 +108,9 @@ def init(
     stack: Annotated[
         str | None,
         typer.Option(
-            help="Test the controllers of this QUIC stack, e.g. noq.",
+            metavar="STACK",
+            help="Test the controllers of this QUIC stack, e.g. noq; or NAME=COMMAND, with the command of "
+            "its adapter (docs/how-to/stacks.md).",
             show_default="Fullpipe's own, in the simulator",
         ),
     ] = None,
@@ -139,7 +144,8 @@ def init(
     subjects = template.subjects(stack, names)
     files.write_named(out, template.text_of(subjects).encode())
     print(f"Written: {out}, for {', '.join(subjects)}")
-    print("Next: `fullpipe gate record`, and commit both files.")
+    more = f" --stack {shlex.quote(stack)}" if stack is not None and "=" in stack else ""
+    print(f"Next: `fullpipe gate record{more}`, and commit both files.")
 
 
 @app.command()
@@ -161,6 +167,7 @@ def record(
     jobs: Jobs = None,
     code: Code = False,
     allow_programs: Programs = False,
+    stack: Stacks = None,
 ) -> None:
     """Write the baseline: the result of each case now.
 
@@ -170,6 +177,7 @@ def record(
     """
     from fullpipe.gate import checking
 
+    use_stacks(stack)
     baseline = baseline or BASELINE
     check_file(baseline, "baseline")
     cases = _cases(gate, only, subject, code=code, programs=allow_programs)
@@ -213,6 +221,7 @@ def check(
     jobs: Jobs = None,
     code: Code = False,
     allow_programs: Programs = False,
+    stack: Stacks = None,
 ) -> None:
     """Run the cases again and compare them with the baseline.
 
@@ -223,6 +232,7 @@ def check(
     """
     from fullpipe.gate import checking
 
+    use_stacks(stack)
     _check_format(form)
     folder = folder_for(out, "gate", wanted=False)
     if folder is not None:
@@ -308,13 +318,18 @@ def _against(
     if gate.build is not None and not programs:
         fix = "read it, and give the option --allow-programs"
         raise mistake("build.command", gate.build.command, f"consent to run it: {path} chose it", fix)
-    cases = run.chosen(gate, only)
+    cases: Sequence[Case] = run.chosen(gate, only)
     words = [] if only is None else ["--only", only]
     words += ["--cache", str(options.store.absolute())] if options.store is not None else ["--no-cache"]
     words += [] if options.jobs is None else ["--jobs", str(options.jobs)]
     words += [name for name, given in (("--code", code), ("--allow-programs", programs)) if given]
     with revisions.recorded(against, gate, words) as recorded:
-        os.environ |= revisions.built(gate.build, path.absolute().parent, "the code here")
+        variables, adapter = revisions.built(gate.build, path.absolute().parent, "the code here")
+        os.environ |= variables
+        if adapter is not None:
+            use_stacks([adapter])
+            # The commands that show cases give it, too.
+            cases = _cases(path, only, None, code=code, programs=programs)
         with watching() as watch:
             answer = checking.check(cases, recorded.baseline, replace(options, watch=watch.show), only=only)
         return replace(answer, baseline=recorded.title)

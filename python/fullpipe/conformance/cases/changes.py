@@ -70,7 +70,7 @@ def rate_up_10x_bounded(lab: Lab) -> Measured:
         mbps=10, path={"buffer": f"{20 * PACKET_BYTES} B"}, lasts_s=90, name="from 10 to 100 Mbit/s, bounded"
     )
     probe = stage.until_in(UP)
-    stage.until(lambda look: look.lost > probe.lost, 20, "a loss in a probe")
+    stage.until_above("lost", probe.lost, 20, "a loss in a probe")
     stage.until_in(CRUISE, 20)
     before, bdp = stage.now, stage.bdp
     stage.rate_bps = 100e6
@@ -130,7 +130,7 @@ def rate_down_10x(lab: Lab) -> Measured:
     before = stage.now
     stage.rate_bps = 10e6
     stage.change(rate="10 Mbit/s")
-    lost = stage.until(lambda look: look.lost > before.lost, 10, "a loss")
+    lost = stage.until_above("lost", before.lost, 10, "a loss")
     low = stage.until(lambda look: look.bandwidth_bps <= 0.5 * before.bandwidth_bps, 30, "half the estimate")
     accepted = _after_two_cycles(stage, before)
     return {

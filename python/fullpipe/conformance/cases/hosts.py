@@ -98,7 +98,7 @@ def idle_restart(lab: Lab) -> Measured:
     stage.run(4)
     stage.until(lambda look: look.inflight == 0, 5, "the pause")
     before = stage.now
-    resumed = stage.until(lambda look: look.sent > before.sent, 5, "new data")
+    resumed = stage.until_above("segments_sent", before.sent, 5, "new data")
     looks = stage.run(6 * stage.rtt_s)
     steps = round(stage.rtt_s / stage.step_s)
     return {
@@ -129,7 +129,7 @@ def tail_loss(lab: Lab) -> Measured:
     """
     size = 2_000_000
     first = lab.stage(flow={"size": f"{size}"}, lasts_s=10, step_s=0.001, name="the time of the tail")
-    tail = first.until(lambda look: look.delivered_bytes >= size - 15 * 1448, 5, "the last segments")
+    tail = first.until_above("delivered_bytes", size - 15 * 1448 - 1, 5, "the last segments")
     stage = lab.stage(
         flow={"transfers": [{"size": f"{size}"}, {"size": "40 MB"}]},
         lasts_s=20,
@@ -141,7 +141,7 @@ def tail_loss(lab: Lab) -> Measured:
     stage.change(loss="100 %")
     stage.run(stage.rtt_s / 2)
     stage.change(loss="0 %")
-    after = stage.until(lambda look: look.delivered_bytes > size, 5, "the second transfer")
+    after = stage.until_above("delivered_bytes", size, 5, "the second transfer")
     second = stage.run(3)
     return {
         "lost": float(after.lost + after.timeouts > before.lost + before.timeouts),

@@ -67,7 +67,7 @@ def probe_rtt_skipped_idle(lab: Lab) -> Measured:
     )
     stage.run(5)
     before = stage.now
-    resumed = stage.until(lambda look: look.sent > before.sent, 15, "new data")
+    resumed = stage.until_above("segments_sent", before.sent, 15, "new data")
     later = [*stage.run(1)]
     return {
         "before": float(before.inflight == 0 and before.phase in PROBE_BW),

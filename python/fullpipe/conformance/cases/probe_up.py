@@ -97,7 +97,7 @@ def up_loss_app_limited(lab: Lab) -> Measured:
     stage, _ = _limited_probe(lab)
     before = stage.now
     stage.change(loss="10 %")
-    lost = stage.until(lambda look: look.lost > before.lost, 1, "a loss")
+    lost = stage.until_above("lost", before.lost, 1, "a loss")
     after = lost if lost.phase != UP else stage.until_out(UP, 3)
     stage.change(loss="0 %")
     # ProbeBW_DOWN may end with the ACK that begins it. That it was there shows in the wait that it chooses.
@@ -123,7 +123,7 @@ def _probe_rtt_is_near(stage: Stage) -> bool:
 
 def _until_probe_loses(stage: Stage) -> Look:
     probe = stage.until_in(UP)
-    return stage.until(lambda look: look.lost > probe.lost, 10, "a loss in a probe")
+    return stage.until_above("lost", probe.lost, 10, "a loss in a probe")
 
 
 @Case.of(
@@ -165,7 +165,7 @@ def up_loss(lab: Lab) -> Measured:
             break
         stage.change(buffer=f"{0.2 * stage.bdp * PACKET_BYTES:.0f} B")
     stage.change(loss="10 %")
-    lost = stage.until(lambda look: look.lost > entered.lost, 1, "a loss")
+    lost = stage.until_above("lost", entered.lost, 1, "a loss")
     within = stage.looks[-2]
     after = lost if lost.phase != UP else stage.until_out(UP, 3)
     return {

@@ -56,7 +56,7 @@ def startup_loss_app_limited(lab: Lab) -> Measured:
     stage.run(2)
     before = stage.now
     stage.change(loss="10 %")
-    lost = stage.until(lambda look: look.lost > before.lost, 1, "a loss")
+    lost = stage.until_above("lost", before.lost, 1, "a loss")
     after = stage.until_out(STARTUP, 5)
     return {
         "before": float(before.phase == STARTUP),
@@ -133,7 +133,7 @@ def startup_burst_loss(lab: Lab) -> Measured:
     40 ms (BDP 333): more than 2 %, but in one or two places a round.
     """
     stage = lab.stage(mbps=100, bdps=4, step_s=0.72e-3, name="bursts of packets are lost")
-    stage.until(lambda look: look.cwnd >= 100, 2, "a window of 100 segments")
+    stage.until_above("cwnd", 99, 2, "a window of 100 segments")
     before = stage.now
     for _ in range(3):
         begins = stage.now
@@ -176,7 +176,7 @@ def startup_initial_rate(lab: Lab) -> Measured:
     A path of 20 Mbit/s and 200 ms. A rate derived from the nominal millisecond would be 200 times as high.
     """
     stage = lab.stage(ms=200, step_s=0.01, name="200 ms")
-    first = stage.until(lambda look: look.inflight > 0, 2, "data in flight")
+    first = stage.until_above("inflight", 0, 2, "data in flight")
     wanted = 2.77 * 10 * 1448 * 8 / stage.rtt_s
     later = stage.until(lambda look: look.round >= first.round + 5, 3, "a fifth round")
     return {"first": first.pacing_bps / wanted, "grows": later.pacing_bps / first.pacing_bps}

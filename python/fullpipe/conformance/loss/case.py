@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from fullpipe.conformance.case import Case
 from fullpipe.errors import mistake
+from fullpipe.scenario.controllers import is_of_stack
 from fullpipe.text import joined
 
 # Traits that a case may need. The text says why the case does not apply to a controller without it.
@@ -20,11 +21,9 @@ _KNOWN = {
     "cubic": ("cubic", "prr"),
     "newreno": ("reno",),
     "reno": ("reno", "prr"),
-    "noq:cubic": ("cubic",),
-    "noq:newreno": ("reno",),
-    "quinn:cubic": ("cubic",),
-    "quinn:newreno": ("reno",),
 }
+# Those inside a stack, linked in or behind an adapter, by the names that stacks give them.
+_IN_STACKS = {"cubic": ("cubic",), "newreno": ("reno",), "reno": ("reno",)}
 
 
 @dataclass(frozen=True)
@@ -62,20 +61,14 @@ def traits(name: str, like: str, *, own: bool) -> frozenset[str]:
                 "like", unknown[0], f"one of {joined(list(TRAITS), 'or')}", 'e.g. "cubic,hystartpp"'
             )
         return frozenset(("loss", *words))
-    algorithm, parameters = _split(name)
-    known = _KNOWN.get(algorithm)
+    algorithm, _, parameters = name.strip().partition(":")
+    known = _IN_STACKS.get(parameters) if is_of_stack(name.strip()) else _KNOWN.get(algorithm)
     if known is None:
         return frozenset(("loss",)) if own else frozenset()
     found = {"loss", *known}
-    if "hystartpp=1" in parameters:
+    given = [one.strip() for one in parameters.split(",")]
+    if "hystartpp=1" in given:
         found.add("hystartpp")
-    if "hystartpp=0" in parameters:
+    if "hystartpp=0" in given:
         found.discard("hystartpp")
     return frozenset(found)
-
-
-def _split(name: str) -> tuple[str, list[str]]:
-    """The algorithm and its parameters; the first colon of one in a stack is part of its name."""
-    parts = name.strip().split(":")
-    words = 2 if ":".join(parts[:2]) in _KNOWN else 1
-    return ":".join(parts[:words]), [one.strip() for one in ":".join(parts[words:]).split(",")]

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from fullpipe.conformance.case import NotApplicableError
 from fullpipe.conformance.stage import PACKET_BYTES, Lab, Look, Stage
 
 # The states of the transport in which it repairs losses.
@@ -42,8 +43,15 @@ def lose(stage: Stage, packets: int = 1) -> None:
     stage.change(element=_GATE, loss="0 %")
 
 
+def sees_recovery(stage: Stage) -> None:
+    """Raises `NotApplicableError` where nothing shows when losses are noticed and repaired."""
+    if stage.now.state is None:
+        raise NotApplicableError("its stack does not show when it recovers from losses")
+
+
 def repaired(stage: Stage, within_s: float = 30.0) -> tuple[Look, Look]:
     """Goes on until a loss was noticed and repaired: the look before that, and the first one after it."""
+    sees_recovery(stage)
     stage.until(lambda look: look.state in REPAIRS, within_s, "the recovery")
     before = stage.looks[-2]
     stage.mark("the loss is noticed")
@@ -60,7 +68,7 @@ def reduced(stage: Stage, packets: int = 1) -> tuple[Look, Look]:
 
 def to_avoidance(stage: Stage, window: int) -> tuple[Look, Look]:
     """Slow start to a window, and a loss there, which ends it."""
-    stage.until(lambda look: look.cwnd >= window, 30, f"a window of {window} packets")
+    stage.until_above("cwnd", window - 1, 30, f"a window of {window} packets")
     return reduced(stage)
 
 

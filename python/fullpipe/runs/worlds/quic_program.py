@@ -27,7 +27,7 @@ from fullpipe.runs.worlds.job import Progress
 from fullpipe.text import MOST_SHOWN, shown
 
 VARIABLE = shipped.QUIC_VARIABLE
-PROTOCOL = 2
+PROTOCOL = 3
 FIX = "`make quic` in a checkout of Fullpipe builds it"
 _TICK_S = 0.1
 # For what takes milliseconds: a program that needs longer is another one.

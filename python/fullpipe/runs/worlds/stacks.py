@@ -77,11 +77,23 @@ def given() -> tuple[Stack, ...]:
 
 def requested(spec_json: str | None = None) -> dict[str, list[dict[str, Any]]]:
     """What a request to the program has of stacks: all, or those that a spec names; nothing without."""
-    stacks = given()
-    if stacks and spec_json is not None:
-        named = {text.partition(":")[0] for text in of_stacks(spec_json)}
-        stacks = tuple(stack for stack in stacks if stack.name in named)
+    stacks = given() if spec_json is None else behind(of_stacks(spec_json))
     return {"stacks": [stack.request for stack in stacks]} if stacks else {}
+
+
+def behind(controllers: Sequence[str]) -> tuple[Stack, ...]:
+    """The given stacks that these controllers, such as `mine:cubic`, are in."""
+    named = {text.partition(":")[0] for text in controllers}
+    return tuple(stack for stack in given() if stack.name in named)
+
+
+def options(controller: str) -> list[str]:
+    """The words of a command that give the stack of a controller; none for one that needs no adapter."""
+    return [
+        word
+        for stack in behind([controller])
+        for word in ("--stack", f"{stack.name}={shlex.join(stack.command)}")
+    ]
 
 
 def give(stacks: Sequence[Stack]) -> None:

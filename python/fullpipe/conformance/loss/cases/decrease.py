@@ -2,7 +2,7 @@
 
 from fullpipe.conformance.case import Case, Measured
 from fullpipe.conformance.loss.case import LossCase
-from fullpipe.conformance.loss.play import lose, reduced, repaired, roomy, to_avoidance
+from fullpipe.conformance.loss.play import lose, reduced, repaired, roomy, sees_recovery, to_avoidance
 from fullpipe.conformance.stage import Lab, Stage
 
 
@@ -61,6 +61,7 @@ def _spread(lab: Lab) -> Measured:
     for _ in range(8):
         lose(stage)
         stage.run(stage.rtt_s / 16)
+    sees_recovery(stage)
     before, after = repaired(stage) if stage.now.state == "open" else (first, None)
     if after is None:
         after = stage.until(lambda look: look.state == "open", 5, "the end of the recovery")
@@ -152,6 +153,7 @@ def minimum_window(lab: Lab) -> Measured:
     """
     stage = lab.stage(path={"loss": "15 %"}, name="15 % of loss")
     stage.run(20)
+    sees_recovery(stage)
     windows = sorted(look.cwnd for look in stage.looks if look.state in ("open", "disorder"))
     share = stage.now.delivered_bytes * 8 / stage.now.time_s / stage.payload_bps
     return {

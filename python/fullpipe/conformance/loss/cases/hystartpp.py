@@ -11,7 +11,7 @@ _NEEDS = ("hystartpp",)
 def _risen(lab: Lab, ms: float, rise_ms: float, name: str) -> tuple[Stage, Look]:
     """Slow start on a path without a queue, whose delay rises at a window of 100 packets: the look then."""
     stage = roomy(lab, 2_500, ms, name=name)
-    stage.until(lambda look: look.cwnd >= 100, 10, "a window of 100 packets")
+    stage.until_above("cwnd", 99, 10, "a window of 100 packets")
     # On the way forward alone, so that a round trip sees all of it.
     stage.change(delay=f"{ms / 2 + rise_ms} ms")
     return stage, stage.now
@@ -191,7 +191,7 @@ def css_initial_only(lab: Lab) -> Measured:
     stage.run(1)
     stage.change(loss="0 %")
     stage.until(lambda look: look.cwnd < 4, 5, "the collapse of the window")
-    stage.until(lambda look: look.cwnd >= 4, 5, "a window of four packets")
+    stage.until_above("cwnd", 3, 5, "a window of four packets")
     stage.change(delay="35 ms")
     return {
         "threshold": threshold(stage),

@@ -18,7 +18,7 @@ def _paused(lab: Lab, pause: str) -> tuple[Stage, Look, Look]:
         lasts_s=60,
         name=f"a pause of {pause}",
     )
-    stage.until(lambda look: look.cwnd >= 100, 5, "a window of 100 packets")
+    stage.until_above("cwnd", 99, 5, "a window of 100 packets")
     lose(stage)
     repaired(stage)
     before = stage.until(

@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from fullpipe.conformance.case import Case, Measured
+from fullpipe.conformance.case import Case, Measured, NotApplicableError
 from fullpipe.conformance.loss.case import LossCase
 from fullpipe.conformance.loss.play import at_time, roomy
 from fullpipe.conformance.stage import PACKET_BYTES, Lab, Look, Stage
@@ -29,6 +29,8 @@ def _episodes(stage: Stage) -> list[tuple[Look, Look]]:
 
     What is marked after a reduction, because the queue takes that round trip to drain, is the next answer's.
     """
+    if stage.bed.derives_states:
+        raise NotApplicableError("an adapter does not tell when its stack answers marks")
     found = []
     until_s = 2.0
     for last, look in pairwise(stage.looks):

@@ -15,7 +15,7 @@ def _recovery(lab: Lab, packets: int, name: str) -> tuple[Stage, Sequence[Look]]
     """The looks of a recovery from so many losses in a row, in congestion avoidance on a full path."""
     stage = roomy(lab, 110, 40, name=name)
     to_avoidance(stage, 80)
-    stage.until(lambda look: look.cwnd >= 115, 20, "a window that fills the path")
+    stage.until_above("cwnd", 114, 20, "a window that fills the path")
     lose(stage, packets)
     before, after = repaired(stage)
     return stage, [look for look in stage.looks if before.time_s <= look.time_s <= after.time_s]

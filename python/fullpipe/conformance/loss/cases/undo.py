@@ -4,7 +4,7 @@ from itertools import pairwise
 
 from fullpipe.conformance.case import Case, Measured
 from fullpipe.conformance.loss.case import LossCase
-from fullpipe.conformance.loss.play import REPAIRS, lose, roomy, to_avoidance
+from fullpipe.conformance.loss.play import REPAIRS, lose, roomy, sees_recovery, to_avoidance
 from fullpipe.conformance.stage import Lab, Look, Stage
 
 _NO_UNDO = "a probe timeout declares nothing lost, so that nothing is to be undone (RFC 9002 section 6.2)"
@@ -14,6 +14,7 @@ _FAR = "forward[4]"
 
 def _recoveries(stage: Stage) -> list[tuple[Look, Look]]:
     """For each recovery: the look before it, and that of the largest window in three rounds."""
+    sees_recovery(stage)
     found = []
     before: Look | None = None
     for last, look in pairwise(stage.looks):
@@ -123,6 +124,7 @@ def few_losses_are_losses(lab: Lab) -> Measured:
     stage.run(4 * stage.rtt_s)
     before = stage.now
     lose(stage, 3)
+    sees_recovery(stage)
     stage.until(lambda look: look.state in REPAIRS, 5, "the recovery")
     stage.until(lambda look: look.state == "open", 5, "the end of the recovery")
     stage.run(10 * stage.rtt_s)
