@@ -209,7 +209,8 @@ test-quic-crates:
 test-quic-python: $(DEV) $(QUIC)
 	$(BEGUN)
 	CARGO_TARGET_DIR="$(abspath $(CARGO_TARGET))" FULLPIPE_REQUIRE_QUIC=1 $(BIN)/python -m pytest \
-		tests/test_quic_stacks.py tests/test_quic_example.py tests/test_quic_programs.py tests/test_stacks.py
+		tests/test_quic_stacks.py tests/test_quic_example.py tests/test_quic_programs.py tests/test_stacks.py \
+		tests/test_gate_stacks.py
 
 # Each adapter has its own versions, pinned in its folder; no other target needs one.
 STACKS := quic/adapters

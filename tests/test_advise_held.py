@@ -125,7 +125,7 @@ def words_of(question: Question, *scores: list[float]) -> str:
 def test_word_follows_lead_and_its_interval() -> None:
     path = Question(rate="50 Mbit/s", rtt="40 ms", buffer="250 KB", candidates=("cubic", "bbr1"))
     assert words_of(path, [0.9] * 4, [0.8] * 4) == "sure"
-    assert words_of(path, [0.9] * 4, [0.83] * 4) == "likely: its lead is 7.8 % or more, and below 10 %"
+    assert words_of(path, [0.9] * 4, [0.83] * 4) == "likely: its lead is 7.7 % or more, and below 10 %"
     # The smallest lead decides.
     assert words_of(path, [0.9] * 4, [0.5] * 4, [0.85] * 4).startswith("likely")
     # On average 17 % ahead, but not surely 10 %.
@@ -146,6 +146,8 @@ def test_word_follows_lead_and_its_interval() -> None:
         ({"candidates": ("cubic", "vegas")}, "vegas"),
         ({"competitors": (("cubic", 9),)}, "such competitors"),
         ({"pacing": False}, "hosts without pacing"),
+        ({"duration": "5 s"}, "a duration of its own"),
+        ({"flow_size": "5 MB"}, "flows of such a size"),
         ({"ecn": True}, "ECN"),
     ],
     ids=lambda one: next(iter(one)) if isinstance(one, dict) else "",

@@ -34,7 +34,10 @@ def test_cycles_follow_their_closed_forms() -> None:
     assert slowest("reno", path=beside) == pytest.approx(slowest("reno") / 4, rel=1e-3)
     # One loss in 10 000 segments: Reno's largest window is 163 segments.
     lossy = replace(PATH, loss="0.01 %")
-    assert slowest("reno", path=lossy) == pytest.approx(math.sqrt(8 / 3e-4) / 2 * 0.08, rel=1e-3)
+    # Its queue is never full: 163 segments are 47.3 % of 80 ms, less than the empty path's 40.
+    assert slowest("reno", path=lossy) == pytest.approx(math.sqrt(8 / 3e-4) / 2 * 0.04, rel=1e-3)
+    shared = replace(lossy, competitors=(("cubic", 1),))
+    assert slowest("reno", path=shared) == pytest.approx(math.sqrt(8 / 3e-4) / 2 * 0.08, rel=1e-3)
     assert slowest("cubic", path=lossy) < slowest("cubic")
     assert Horizon.of(replace(PATH, candidates=("vegas", "copa"))).slowest is None
 
@@ -198,3 +201,22 @@ def test_letters_of_similar_names_differ() -> None:
     letters = terminal.letters(names)
     assert len(set(letters.values())) == len(names)
     assert all(letters[name] in name for name in ("bbr1", "bbr3", "cubic"))
+
+
+def test_no_number_has_an_exponent() -> None:
+    text = str(Horizon.of(replace(PATH, duration="1250 s", candidates=("bbr1",))))
+    assert text.startswith("the first 1,250 s of long flows, 120 cycles")
+
+
+@pytest.mark.parametrize("without", [{"competitors": (("cubic", 5),)}, {"rtt": "0.1 ms", "loss": "1 %"}])
+def test_start_up_is_left_out_where_it_cannot_be_seen(without: dict[str, object]) -> None:
+    path = replace(PATH, candidates=("reno", "newreno"), **without)
+    found = advise(path, goal="throughput", seeds=2)
+    assert found.phases is None
+    assert found.over_time == ""
+
+
+def test_regret_is_a_number_where_no_flow_completes() -> None:
+    never = {name: [replace(trial(0.9), fct_ms=None)] * 3 for name in ("cubic", "bbr1")}
+    found = regret.of(goals.QUICK, [ranking.ranked(goals.QUICK, never)])
+    assert all(math.isfinite(one.worst) for one in found)

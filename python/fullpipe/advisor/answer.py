@@ -10,7 +10,7 @@ from fullpipe.advisor import candidates, confidence, ranking, regret
 from fullpipe.advisor.confidence import Confidence
 from fullpipe.advisor.crossings import Boundaries, Crossing, Looked
 from fullpipe.advisor.goals import Trial
-from fullpipe.advisor.horizon import Horizon
+from fullpipe.advisor.horizon import Horizon, plain
 from fullpipe.advisor.inputs import Inputs
 from fullpipe.advisor.question import Question, percent, shown
 from fullpipe.advisor.ranking import ALIKE, Place, Ranking
@@ -155,7 +155,7 @@ class Answer:
             return ""
         steady = self.phases[1].winner
         who = "there is no clear winner" if steady is None else f"{steady} is best"
-        return f"; but after the first {self.horizon.start_s:.3g} s, in steady state, {who}"
+        return f"; but after the first {plain(self.horizon.start_s)} s, in steady state, {who}"
 
     @property
     def over_time(self) -> str:
@@ -168,7 +168,7 @@ class Answer:
         )
         winners = [one.winner or "no clear winner" for one in self.phases]
         apart = f". They disagree: {winners[0]}, then {winners[1]}" if winners[0] != winners[1] else ""
-        first = f"Scores in start-up (first {self.horizon.start_s:.3g} s): {start}"
+        first = f"Scores in start-up (first {plain(self.horizon.start_s)} s): {start}"
         return f"{first}; in steady state: {steady}{apart}."
 
     @cached_property

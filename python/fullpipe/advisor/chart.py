@@ -111,7 +111,7 @@ def _parts(advice: Answer) -> alt.LayerChart:
 
 
 def _where(advice: Answer) -> alt.LayerChart:
-    """The paths of a range with the winner of each, by its first two quantities; and the boundaries."""
+    """The paths of a range with the winner of each, by its first two quantities, and their boundaries."""
     across, *others = advice.question.ranges[:2]
     names = [part.candidate for part in advice.parts]
     rows = [
@@ -142,6 +142,10 @@ def _where(advice: Answer) -> alt.LayerChart:
     if edges:
         rule = alt.Chart(alt.InlineData(values=edges)).mark_rule(color=theme.INK, strokeDash=[4, 3])
         layers.append(rule.encode(x=x))
+    second = [one for one in found if others and one.unit == others[0] and one.low > 0]
+    if edges := [{"y": math.sqrt(one.low * one.high)} for one in second]:
+        rule = alt.Chart(alt.InlineData(values=edges)).mark_rule(color=theme.INK, strokeDash=[4, 3])
+        layers.append(rule.encode(y=y))
     return alt.LayerChart(layer=layers).properties(width=_WIDTH, height=5 * _STEP)
 
 

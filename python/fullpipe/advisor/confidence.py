@@ -14,6 +14,7 @@ The rule was written before the first such measurement:
 * *likely*: every other clear winner.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -31,6 +32,7 @@ LEAD = 0.10
 # The paths of `fullpipe kernel advice`, in the units of `Numbers`; buffers in bandwidth-delay products.
 RATE_BPS, RTT_MS, BUFFER_BDP = (2e6, 100e6), (10.0, 150.0), (0.25, 4.0)
 LOSS, MOST_COMPETITORS = (1e-4, 1e-2), 3
+SIZE_KB = (50.0, 1000.0)
 CONTROLLERS = ("reno", "cubic", "bbr1")
 # A queue of fewer bytes is no router's, so that a short path may have more than `BUFFER_BDP`.
 LEAST_BUFFER_BYTES = 15_000
@@ -57,7 +59,8 @@ def of(question: Question, found: Ranking) -> Confidence:
         return Confidence("open", "no candidate is clearly best")
     lead = _lead(found)
     if lead < LEAD:
-        return Confidence("likely", f"its lead is {percent(lead)} or more, and below {percent(LEAD)}")
+        least = percent(math.floor(1000 * lead) / 1000)
+        return Confidence("likely", f"its lead is {least} or more, and below {percent(LEAD)}")
     other = outside(question)
     return (
         Confidence("likely", f"no path with {joined(list(other))} was measured")
@@ -92,8 +95,12 @@ def outside(question: Question) -> tuple[str, ...]:
     others = {name for name in question.candidates if name not in CONTROLLERS}
     beside = {name for name, _ in question.competitors}
     crowd = len(beside) > 1 or sum(count for _, count in question.competitors) > MOST_COMPETITORS
+    sized = question.flow_size is not None
+    size_kb = question.flow_bytes / 1e3 if sized else 0.0
     has = (
         (queue, "a queue discipline"),
+        (question.duration is not None, "a duration of its own"),
+        (sized and not SIZE_KB[0] / _ROUNDED <= size_kb <= SIZE_KB[1] * _ROUNDED, "flows of such a size"),
         *(
             (getattr(question, one.name) not in (None, False), one.option)
             for one in OPTIONS

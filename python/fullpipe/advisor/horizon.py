@@ -71,16 +71,21 @@ class Horizon:
         return longest_s if self.slowest is None else min(self.slowest.seconds, longest_s)
 
     def __str__(self) -> str:
-        first = f"the first {self.seconds:.3g} s of long flows"
+        first = f"the first {plain(self.seconds)} s of long flows"
         if self.slowest is None or self.cycles is None:
             return first
         slowest = f"{self.slowest.candidate} ({self.slowest.what})"
         if self.enough:
-            return f"{first}, {self.cycles:.2g} cycles of the slowest, {slowest}"
+            return f"{first}, {plain(self.cycles, 2)} cycles of the slowest, {slowest}"
         return (
-            f"{first}, only {self.cycles:.2g} cycles of {slowest}; "
+            f"{first}, only {plain(self.cycles, 2)} cycles of {slowest}; "
             f"--duration {math.ceil(self.needed_s)}s has {ENOUGH}"
         )
+
+
+def plain(value: float, digits: int = 3) -> str:
+    """A number with that many digits, and without an exponent."""
+    return f"{float(f'{value:.{digits}g}'):,.10g}"
 
 
 def _cycle(question: Question, candidate: str) -> Cycle | None:
@@ -92,8 +97,11 @@ def _cycle(question: Question, candidate: str) -> Cycle | None:
     full_s = (path.bdp_bytes + path.buffer_bytes) * 8 / path.rate_bps
     window = (path.bdp_bytes + path.buffer_bytes) / _SEGMENT_BYTES / flows
     if name in _RENO:
-        rounds = min(window, _reno_window(path)) / 2
-        return Cycle(candidate, rounds * full_s, f"{rounds:.0f} round trips with a full queue")
+        largest = min(window, _reno_window(path))
+        # Alone, a smaller window fills less of the queue.
+        round_s = full_s if flows > 1 else max(path.rtt_ms / 1e3, full_s * largest / window)
+        what = f"{largest / 2:.0f} round trips of at most {plain(1e3 * round_s)} ms"
+        return Cycle(candidate, largest / 2 * round_s, what)
     if name in _CUBIC:
         largest = min(window, max(_reno_window(path), _cubic_window(path)))
         k_s = math.cbrt(largest * (1 - _BETA) / _C)

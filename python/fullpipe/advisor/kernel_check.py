@@ -74,7 +74,6 @@ _RATE_MBPS = tuple(rate_bps / 1e6 for rate_bps in confidence.RATE_BPS)
 _LOSSY, _LOSS_PERCENT = 0.5, tuple(100 * loss for loss in confidence.LOSS)
 _SHARED, _NEIGHBOURS = 0.3, ("cubic", "bbr1")
 _GOALS = {"throughput": 3, "balance": 3, "delay": 2, "neighbours": 2, "short flows": 2}
-_SIZE_KB = (50.0, 1000.0)
 
 
 @dataclass(frozen=True)
@@ -130,7 +129,7 @@ def _case(number: int, chance: random.Random) -> Case:
     shared, neighbour = chance.random() < _SHARED, chance.choice(_NEIGHBOURS)
     neighbours = chance.randint(1, confidence.MOST_COMPETITORS)
     (goal,) = chance.choices(list(_GOALS), list(_GOALS.values()))
-    size = f"{between(_SIZE_KB):.0f} KB" if goal == "short flows" else None
+    size = f"{between(confidence.SIZE_KB):.0f} KB" if goal == "short flows" else None
     buffer_bytes = max(confidence.LEAST_BUFFER_BYTES, bdps * rate_mbps * rtt_ms * 125)
     question = Question(
         rate=f"{rate_mbps} Mbit/s",
@@ -311,7 +310,9 @@ class Shown:
     def passed(self) -> bool:
         """Whether enough was judged, and enough of it agrees."""
         shares = [(*self.agreeing(word), confidence.TARGETS[word]) for word in WORDS[:2]]
-        return len(self.judged) >= LEAST_JUDGED and all(agree >= part * of for agree, of, part in shares)
+        return len(self.judged) >= LEAST_JUDGED and all(
+            of and agree >= part * of for agree, of, part in shares
+        )
 
     def __str__(self) -> str:
         message = [

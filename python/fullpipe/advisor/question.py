@@ -227,11 +227,15 @@ class Question(PathValues):
         }
         return self._scenario([flows, *others], self.candidates, f"{ends_s:.3f} s")
 
+    @property
+    def flow_bytes(self) -> float:
+        """How large a short flow is."""
+        sized = self._scenario([{"size": self.flow_size or SHORT}], ["cubic"], "1 s").alternatives[0].spec
+        return float(sized["flows"][0]["workload"]["size_bytes"])
+
     def _takes_s(self) -> float:
         """How long a flow of the given size takes with its share of an ideal path, at most two minutes."""
-        path = self.numbers()
-        sized = self._scenario([{"size": self.flow_size or SHORT}], ["cubic"], "1 s").alternatives[0].spec
-        size_bytes = float(sized["flows"][0]["workload"]["size_bytes"])
+        path, size_bytes = self.numbers(), self.flow_bytes
         sharing = 1 + sum(count for _, count in self.competitors)
         takes_s = path.rtt_ms / 1e3 + size_bytes * 8 * sharing / path.rate_bps
         if self.flow_size is not None and (takes_s > _MOST_ALONE_S or size_bytes > _MOST_SIZE_BYTES):

@@ -31,7 +31,7 @@ def of(goal: Goal, rankings: Sequence[Ranking]) -> tuple[Regret, ...]:
     """
     names = [place.candidate for place in rankings[0].places]
     unit, lost = goal.unit, [_lost(goal, one) for one in rankings]
-    if any(math.isinf(value) for one in lost for value in one.values()):
+    if not all(math.isfinite(value) for one in lost for value in one.values()):
         unit, lost = "score", [_by_score(one) for one in rankings]
     found = []
     for name in names:

@@ -33,6 +33,9 @@ Summaries = Mapping[Address, Summary]
 # The scenarios that can be asked for besides the candidate alone; and what it did in start-up and after it.
 EXTRAS = frozenset({"short", "duel"})
 PHASES = "phases"
+# A start has at least ten samples of 10 ms.
+_SHORTEST_START_S = 0.1
+_MOST_BESIDE = 4
 
 
 @dataclass(frozen=True)
@@ -107,7 +110,12 @@ class Plan:
 
     def __init__(self, question: Question, extras: frozenset[str]) -> None:
         self._question = question
-        self._alone = question.alone(series=PHASES in extras)
+        # Series of many flows take much memory, and too short a start has no samples.
+        beside = sum(count for _, count in question.competitors)
+        self._phased = (
+            PHASES in extras and beside <= _MOST_BESIDE and Horizon.of(question).start_s >= _SHORTEST_START_S
+        )
+        self._alone = question.alone(series=self._phased)
         self._short = question.short() if "short" in extras else None
         self._duel = (question.duel(), question.neighbour_alone()) if "duel" in extras else None
         path, facts = question.numbers(), path_facts.of(self._alone.alternatives[0])
@@ -155,6 +163,8 @@ class Plan:
 
     def phased(self, trials: Trials, seeds: Sequence[int], ran: Mapping[Address, Run]) -> Trials:
         """The same trials, with what the flow itself did in start-up and after it."""
+        if not self._phased:
+            return trials
         start_s = Horizon.of(self._question).start_s
         found: Trials = {}
         for name, own in trials.items():

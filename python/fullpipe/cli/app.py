@@ -156,7 +156,7 @@ class _Commands(_Group):
         """Writes what each command does."""
         with formatter.section("Commands"):
             formatter.write_dl(
-                [(name, str(one.help).split("\n\n")[0]) for name, one in self.commands.items()]
+                [(name, (one.help or "").split("\n\n")[0]) for name, one in self.commands.items()]
             )
 
     def main(

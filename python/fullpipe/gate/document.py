@@ -121,6 +121,8 @@ def _build(given: Any) -> Build | None:
         if not isinstance(table.get(key), str) or not table[key].strip():
             example = 'command = "cargo build --release" and program = "target/release/mine"'
             raise mistake(f"build.{key}", table.get(key), "a text", f"e.g. {example}")
+    if "stack" in table:
+        stacks.check_name("build.stack", table["stack"])
     return Build(**table)
 
 

@@ -66,8 +66,8 @@ def advise(
         str | None,
         typer.Option(
             help="Duration of a long flow's run.",
-            show_default="300 round trips, raised to 20 s or cut to 60 s; but never more than 5,000 round "
-            "trips or 1.5 million packets",
+            show_default="300 round trips, raised to 20 s or cut to 60 s; then cut to 5,000 round trips or "
+            "1.5 million packets, but not below 1 s or 100 round trips",
         ),
     ] = None,
     goal: Goal = None,

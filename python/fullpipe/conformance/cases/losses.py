@@ -1,6 +1,7 @@
 """Losses that are no congestion, losses that were none, and policers."""
 
 from fullpipe.conformance.case import Case, Measured
+from fullpipe.conformance.loss.play import sees_recovery
 from fullpipe.conformance.stage import CRUISE, PROBE_BW, Lab
 
 
@@ -72,6 +73,7 @@ def spurious_recovery(lab: Lab) -> Measured:
     reorder = {"after": [{"kind": "reorder", "probability": "0.1 %", "delay": late}]}
     stage = lab.stage(mbps=50, bdps=4, path=reorder, lasts_s=40, name=f"0.1 % of packets come {late} late")
     looks = stage.run(30)
+    sees_recovery(stage)
     episodes, least = 0, 1.0
     best = 0.0
     for at, look in enumerate(looks[1:], 1):

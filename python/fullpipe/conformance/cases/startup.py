@@ -1,6 +1,7 @@
 """How Startup ends: on a plateau of the bandwidth, on losses, and never for want of data."""
 
 from fullpipe.conformance.case import Case, Measured
+from fullpipe.conformance.loss.play import sees_recovery
 from fullpipe.conformance.stage import DRAIN, PROBE_BW, PROBE_RTT, STARTUP, Lab, Stage
 
 # 40 Mbit/s of data on a path of 100: about 138 segments a round trip, sent by the application's clock.
@@ -202,6 +203,7 @@ def startup_spurious_loss(lab: Lab) -> Measured:
     reorder = {"after": [{"kind": "reorder", "probability": "5 %", "delay": "15 ms"}]}
     stage = lab.stage(mbps=50, bdps=4, path=reorder, name="5 % of packets come 15 ms late")
     stage.run(8)
+    sees_recovery(stage)
     return {
         "dropped": stage.bed.dropped(),
         "recovery": float(any(look.state == "recovery" for look in stage.looks)),

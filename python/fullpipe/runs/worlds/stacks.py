@@ -133,8 +133,7 @@ def of_text(text: str) -> Stack:
 
 def of_command(name: str, command: str) -> Stack:
     """The same, of both apart."""
-    if name in ("noq", "quinn", "own") or name in _controllers():
-        raise mistake("--stack", name, "a name that no other stack and no controller has", "choose another")
+    check_name("--stack", name)
     try:
         words = shlex.split(command)
     except ValueError as error:
@@ -145,6 +144,14 @@ def of_command(name: str, command: str) -> Stack:
     # Where the world's program runs does not matter then.
     words = [str(Path(found).absolute()), *words[1:]]
     return Stack(name, tuple(words), _about(name, words))
+
+
+def check_name(field: str, name: str) -> None:
+    """Raises `ScenarioError` at this field if a stack cannot have that name, or if it is taken."""
+    if not _NAME.fullmatch(name):
+        raise mistake(field, name, "a name of at most 32 lower-case letters, digits, - and _", "e.g. mine")
+    if name in ("noq", "quinn", "own") or name in _controllers():
+        raise mistake(field, name, "a name that no other stack and no controller has", "choose another")
 
 
 def _controllers() -> set[str]:
