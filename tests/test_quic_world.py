@@ -42,7 +42,7 @@ from fullpipe.runs.worlds import Stop, child, quic, quic_program, registry
 from fullpipe.runs.worlds.job import Job
 from fullpipe.runs.worlds.logs import Logs
 
-ABOUT = {"protocol": 2, "build": "x", "stacks": []}
+ABOUT = {"protocol": 3, "build": "x", "stacks": []}
 STAND_IN = Path(__file__).parent / "quic_stand_in.py"
 CANDIDATES = ("--candidates", "cubic", "--candidates", "noq:bbr3")
 PATH: dict[str, Any] = {"rate": "10 Mbit/s", "rtt": "20 ms", "duration": "1 s"}
@@ -107,8 +107,8 @@ def test_results_are_shown_without_program() -> None:
         ("#!/bin/sh\necho hello\n", "it does not answer as a fullpipe-quic does"),
         ("#!/bin/sh\necho oh no >&2\nexit 7\n", "it ended with code 7: oh no"),
         ("#!/bin/sh\necho '[]'\n", "it does not answer as a fullpipe-quic does"),
-        ('#!/bin/sh\necho \'{"protocol": 2, "build": "x", "stacks": [1]}\'\n', "it does not answer"),
-        ("#!/bin/sh\necho '{\"protocol\": 1}'\n", "it speaks protocol 1, this Fullpipe 2"),
+        ('#!/bin/sh\necho \'{"protocol": 3, "build": "x", "stacks": [1]}\'\n', "it does not answer"),
+        ("#!/bin/sh\necho '{\"protocol\": 1}'\n", "it speaks protocol 1, this Fullpipe 3"),
         ("no program", "Exec format error"),
         ("#!/bin/sh\nexec yes\n", "it does not answer as a fullpipe-quic does"),
         ("#!/bin/sh\nexec yes >&2\n", "it does not answer as a fullpipe-quic does"),
@@ -156,7 +156,7 @@ def test_program_search_order_is_fixed(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_replaced_program_is_queried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    reported = {"protocol": 2, "stacks": []}
+    reported = {"protocol": 3, "stacks": []}
     path = program(tmp_path, f"#!/bin/sh\necho '{json.dumps({**reported, 'build': 'one'})}'\n")
     monkeypatch.setenv(quic_program.VARIABLE, str(path))
     assert quic.WORLD.build() == "one"
@@ -441,7 +441,7 @@ def test_only_log_errors_name_files(
 
 
 def test_unresponsive_program_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    about = '{"protocol": 2, "build": "x", "stacks": []}'
+    about = '{"protocol": 3, "build": "x", "stacks": []}'
     path = program(tmp_path, f"#!/bin/sh\n[ $1 = about ] && echo '{about}' || exec sleep 600\n")
     monkeypatch.setenv(quic_program.VARIABLE, str(path))
     quic_program.about()
@@ -460,7 +460,7 @@ def test_unresponsive_program_is_an_error(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_overlong_answer_is_refused_immediately(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    about = '{"protocol": 2, "build": "x", "stacks": []}'
+    about = '{"protocol": 3, "build": "x", "stacks": []}'
     length = r"\0\0\0\001\0\0\0\0"
     says = f"#!/bin/sh\n[ $1 = about ] && echo '{about}' || {{ printf '{length}'; exec sleep 600; }}\n"
     monkeypatch.setenv(quic_program.VARIABLE, str(program(tmp_path, says)))
@@ -725,7 +725,7 @@ def test_steps_end_where_a_phase_does() -> None:
     for wait in (Wait("startup", True), Wait("startup", False)):
         seen, goes_on = bed.steps(0.002, 1000, wait)
         assert (seen, goes_on) == one_by_one.steps(0.002, 1000, wait) and goes_on
-        assert [wait.is_met(one.phase) for one in seen] == [False] * (len(seen) - 1) + [True]
+        assert [wait.is_met(one) for one in seen] == [False] * (len(seen) - 1) + [True]
     assert bed.steps(100.0, 3)[1] is False and len(bed.steps(100.0, 3)[0]) == 1
 
 
