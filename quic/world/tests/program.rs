@@ -43,7 +43,7 @@ fn request(seconds: f64) -> Vec<u8> {
 fn it_says_what_it_is() {
     let message = start("about").wait_with_output().unwrap();
     let about: Value = serde_json::from_slice(&message.stdout).unwrap();
-    assert_eq!((about["protocol"].as_u64(), about["build"].as_str().map(str::len)), (Some(2), Some(32)));
+    assert_eq!((about["protocol"].as_u64(), about["build"].as_str().map(str::len)), (Some(3), Some(32)));
     let names: Vec<&str> =
         about["stacks"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["noq", "quinn"]);
