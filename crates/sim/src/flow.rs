@@ -1,13 +1,13 @@
 //! One flow: handshake, sender, receiver, and the timers of both as one entry of the agenda.
 
 mod connect;
+mod settings;
 
 use std::sync::Arc;
 
 use fullpipe_path::Ecn;
 use fullpipe_path::prefetch::{prefetch, prefetch_first};
 use fullpipe_record::Metrics;
-use fullpipe_scenario::spec::{EcnUse, FlowSpec, HostSpec};
 use fullpipe_units::{Duration, Time};
 
 use crate::application::Application;
@@ -15,10 +15,10 @@ use crate::hosts::Late;
 use crate::packet::{AckKind, Acknowledgement, Flags, Segment, stamp_ms};
 use crate::plug::Maker;
 use crate::receiver::{ARRIVING, Arrival, Mark, Receiver};
-use crate::sender::metrics::Shared;
-use crate::sender::{Counters, Sender, SenderConfig, Wire, Written};
+use crate::sender::{Counters, Sender, Wire, Written};
 use crate::workload::ByteStream;
 use connect::SYN_TIMEOUT;
+pub(crate) use settings::{FlowConfig, Settings};
 
 /// GRO merges at most this much payload (Linux: 64 KB less headers).
 const GRO_MAX_BYTES: u64 = 65_160;
@@ -47,79 +47,6 @@ pub(crate) struct Ended {
     pub(crate) written: Written,
 }
 
-/// What flows of one kind have in common.
-#[derive(Clone, Debug)]
-pub(crate) struct Settings {
-    /// Without what each flow has of its own: number, seed and latencies.
-    pub(crate) sender: SenderConfig,
-    pub(crate) rmem: [u64; 3],
-    pub(crate) gro: Duration,
-    /// What the host keeps of its connections, if it does.
-    pub(crate) metrics: Option<Shared>,
-    /// The run's.
-    pub(crate) seed: u64,
-}
-
-impl Settings {
-    pub(crate) fn new(
-        sender: SenderConfig,
-        hosts: &HostSpec,
-        metrics: Option<Shared>,
-        seed: u64,
-    ) -> Settings {
-        Settings {
-            sender,
-            rmem: hosts.tcp_rmem_bytes.map(|bytes| bytes.as_u64()),
-            gro: hosts.gro_ns,
-            metrics,
-            seed,
-        }
-    }
-
-    /// Whether a flow of this run with that sender can share them: all else is the run's.
-    pub(crate) fn are_for(&self, sender: &SenderConfig) -> bool {
-        self.sender == *sender
-    }
-
-    /// The codepoint of a SYN and its answer.
-    fn codepoint_of_others(&self) -> Ecn {
-        if let EcnUse::Exact(codepoint) = self.sender.ecn { codepoint } else { Ecn::NotEct }
-    }
-}
-
-/// What a flow begins with.
-#[derive(Debug)]
-pub(crate) struct FlowConfig {
-    pub(crate) settings: Arc<Settings>,
-    pub(crate) index: u32,
-    /// `None` for ideal hosts, and only for these.
-    pub(crate) late: Option<Late>,
-    /// The whole stream that it will ever send.
-    pub(crate) stream: ByteStream,
-    pub(crate) start: Time,
-    pub(crate) stop: Time,
-}
-
-impl FlowConfig {
-    /// A flow of the scenario that starts to connect at `start`.
-    pub(crate) fn new(
-        settings: Arc<Settings>,
-        index: usize,
-        late: Option<Late>,
-        spec: &FlowSpec,
-        start: Time,
-    ) -> FlowConfig {
-        FlowConfig {
-            index: index as u32,
-            late,
-            stream: ByteStream::new(&spec.workload, settings.sender.controller.mss),
-            start,
-            stop: spec.stop_ns.unwrap_or(Time::NEVER),
-            settings,
-        }
-    }
-}
-
 /// What is known of a flow that has ended.
 #[derive(Debug, Default)]
 struct Past {
@@ -128,7 +55,7 @@ struct Past {
     left: Option<Metrics>,
 }
 
-/// What few flows have.
+/// What a flow of ideal hosts with a controller of ours does without.
 #[derive(Debug)]
 struct Rare {
     late: Option<Late>,
@@ -182,6 +109,10 @@ pub(crate) struct Flow {
     rare: Option<Box<Rare>>,
     past: Option<Box<Past>>,
 }
+
+// A million flows have to fit into memory. Debug assertions add to a flow.
+#[cfg(not(debug_assertions))]
+const _: () = assert!(size_of::<Flow>() < 2_000);
 
 /// Whether a segment of this sender carries PSH.
 #[inline(never)]
@@ -727,12 +658,5 @@ mod tests {
         const { assert!(std::mem::offset_of!(Flow, gro) == 64) };
         const { assert!(RECEIVING <= 7 * 64) };
         const { assert!(std::mem::offset_of!(Flow, sender) % 64 == 0 && SENDING <= 9 * 64) };
-    }
-
-    /// A million of them have to fit into memory. Debug assertions add to it.
-    #[test]
-    #[cfg(not(debug_assertions))]
-    fn flow_has_less_than_2_kb() {
-        const { assert!(size_of::<Flow>() < 2_000) };
     }
 }
