@@ -78,7 +78,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .PHONY: help demo docs equal-builds test test-all lint lint-rust lint-python lint-citations test-rust test-no-std test-bpf test-python bpf-objects \
 	lab lab-engine lab-site \
-	lab-installed test-lab bench-lab quic test-quic test-quic-crates test-quic-python stack-smoltcp stack-quiche stack-ngtcp2 stack-aioquic stack-quicgo \
+	lab-installed test-lab bench-lab quic test-quic stack-smoltcp stack-quiche stack-ngtcp2 stack-aioquic stack-quicgo \
 	mistakes differential audit package wheel test-wheel test-sdist check-elsewhere lock instructions bench clean
 
 help:
@@ -194,20 +194,14 @@ quic: $(PACKAGE) $(QUIC)
 # its own, with a lock file of its own, and checks itself. In Python, what needs none of the stacks is tested by `test-python`; two of these
 # files build examples beside what the crates compiled: a controller of one's own, and a program that downloads a file, which runs in the
 # kernel world.
-test-quic: test-quic-crates test-quic-python
-
-test-quic-crates:
+test-quic: $(DEV) $(QUIC)
 	$(BEGUN)
 	$(QUIC_CARGO) fmt --all --check
-	$(QUIC_CARGO) build --release --locked --bin fullpipe-quic
 	$(QUIC_CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	export RUSTDOCFLAGS="-D warnings" && $(QUIC_CARGO) doc --no-deps --locked $(addprefix -p ,$(QUIC_CRATES))
 	$(QUIC_CARGO) test --locked
 	cd quic && CARGO_TARGET_DIR="$(abspath $(CARGO_TARGET))/quic" cargo test --workspace --exclude fullpipe-quic --locked
 	cargo run --locked --manifest-path quic/s2n/tests/connection/Cargo.toml --target-dir "$(abspath $(CARGO_TARGET))/quic"
-
-test-quic-python: $(DEV) $(QUIC)
-	$(BEGUN)
 	CARGO_TARGET_DIR="$(abspath $(CARGO_TARGET))" FULLPIPE_REQUIRE_QUIC=1 $(BIN)/python -m pytest \
 		tests/test_quic_stacks.py tests/test_quic_example.py tests/test_quic_programs.py tests/test_stacks.py \
 		tests/test_gate_stacks.py
