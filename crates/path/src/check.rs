@@ -55,8 +55,8 @@ impl Check {
         let lowest = rates.first().copied().unwrap_or(Rate::ZERO);
         self.that(lowest > Rate::ZERO, "rates_bps", lowest, "at least one rate, the lowest above 0")?;
         for pair in rates.windows(2) {
-            let given = format_args!("{} after {}", pair[1], pair[0]);
-            self.that(pair[0] < pair[1], "rates_bps", given, "rates that rise")?;
+            let (before, now) = (pair[0], pair[1]);
+            self.that(before < now, "rates_bps", format_args!("{now} after {before}"), "rates that rise")?;
         }
         self.that(review > Duration::ZERO, "review_ns", review, "an interval above 0")
     }
@@ -65,8 +65,13 @@ impl Check {
         let field = "opportunities_ms";
         self.that(!millis.is_empty(), field, "empty", "at least one time")?;
         for pair in millis.windows(2) {
-            let given = format_args!("{} after {}", pair[1], pair[0]);
-            self.that(pair[0] <= pair[1], field, given, "times that do not decrease")?;
+            let (before, now) = (pair[0], pair[1]);
+            self.that(
+                before <= now,
+                field,
+                format_args!("{now} after {before}"),
+                "times that do not decrease",
+            )?;
         }
         self.that(millis.last() != Some(&0), field, "0 ms long", "a last time above 0")
     }
@@ -77,8 +82,9 @@ impl Check {
         schedule: &Schedule<T>,
     ) -> Result<(), ConfigError> {
         for pair in schedule.changes.windows(2) {
-            let given = format_args!("changed at {} after {}", pair[1].0, pair[0].0);
-            self.that(pair[0].0 < pair[1].0, field, given, "changes at strictly increasing times")?;
+            let (before, now) = (pair[0].0, pair[1].0);
+            let expected = "changes at strictly increasing times";
+            self.that(before < now, field, format_args!("changed at {now} after {before}"), expected)?;
         }
         Ok(())
     }
