@@ -23,8 +23,9 @@ from fullpipe_studies.run import cost_file
 ROOT = Path(__file__).resolve().parent.parent
 # The scripts of bench know their own tables.
 sys.path.insert(0, str(ROOT / "bench"))
-router, quic_conform, programs_conform, gate_repeats, speed, drops = map(
-    importlib.import_module, ("router", "quic_conform", "programs_conform", "gate_repeats", "record", "drops")
+router, quic_conform, programs_conform, gate_repeats, speed, drops, stacks = map(
+    importlib.import_module,
+    ("router", "quic_conform", "programs_conform", "gate_repeats", "record", "drops", "stacks"),
 )
 
 # The pages with tables of grids.
@@ -46,7 +47,7 @@ OTHERS = "[all cells](../reference/grids.md)"
 # A part of the names of cells whose way back is thin; they have a table of their own.
 THIN = "ACKs at"
 
-FILES = ("advice", "agreement", "conformance", "drops", "gate", "router", "speed")
+FILES = ("advice", "agreement", "conformance", "drops", "gate", "router", "speed", "stacks")
 
 
 def tables(results: Path) -> dict[tuple[str, str], str]:
@@ -67,6 +68,11 @@ def tables(results: Path) -> dict[tuple[str, str], str]:
         ("explanation/quic.md", "quic-conform"): cases,
         ("explanation/quic.md", "quic-conform-loss"): quic_conform.loss_table(
             of_loss, evidence.ages_sentence(of_loss, "subject", builds)
+        ),
+        ("how-to/stacks.md", "stacks"): stacks.table(
+            lines_of["stacks"],
+            lines_of["conformance"],
+            evidence.ages_sentence(lines_of["stacks"], "controller", builds),
         ),
         ("how-to/programs-conform.md", "programs"): programs_conform.table(
             programs, evidence.ages_sentence(programs, "subject", builds)
