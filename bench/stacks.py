@@ -16,12 +16,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import quic_conform
+
 import fullpipe as fp
 from fullpipe import evidence
 from fullpipe.measures.statistics import Estimate, estimate
 from fullpipe.runs.worlds import quic_stacks, registry, stacks
-
-import quic_conform
 
 ROOT = Path(__file__).resolve().parent.parent
 FILE = ROOT / "results" / "stacks.jsonl"
@@ -38,8 +38,7 @@ CELLS: dict[str, tuple[dict[str, str], bool]] = {
 SHARED_S = 60
 # Fullpipe's own, in the same world, so that the table has something to compare with.
 OURS = ("bbr3", "bbr1", "cubic9438", "newreno")
-MEASURES = {"goodput_bps": "goodput_mbps", "queue_delay_p95_ms": "queue_p95_ms", "loss_ratio": "loss_percent"}
-FACTORS = {"goodput_bps": 1e-6, "queue_delay_p95_ms": 1.0, "loss_ratio": 100.0}
+MEASURES = {"goodput_mbps": ("goodput_bps", 1e-6), "queue_p95_ms": ("queue_delay_p95_ms", 1.0)}
 
 
 def main() -> None:
@@ -78,12 +77,19 @@ def lines(controller: str, stack: Mapping[str, Any] | None, command: str) -> Ite
     for cell in CELLS:
         print(f"{controller}, {cell}", file=sys.stderr)
         made = evidence.made(command, {world.name: world.build()}, world.versions().split(", "))
-        yield {"key": {"cell": cell, "controller": controller}, "made": made, **who, **measured(controller, cell)}
+        yield {
+            "key": {"cell": cell, "controller": controller},
+            "made": made,
+            **who,
+            **measured(controller, cell),
+        }
 
 
 def deterministic(controller: str) -> bool | None:
-    """Whether equal seeds give equal packets, for a stack behind an adapter; None for one that is linked in,
-    which the tests of the world hold to it."""
+    """Whether equal seeds give equal packets, for a stack behind an adapter.
+
+    None for one that is linked in, which the world's tests check.
+    """
     found = stacks.behind([controller])
     if not found:
         return None
@@ -113,7 +119,7 @@ def measured(controller: str, cell: str) -> dict[str, Any]:
     try:
         results = fp.run(document(controller, cell), world=WORLD, seeds=SEEDS)
     except fp.WorldError as error:
-        none = dict.fromkeys((*MEASURES.values(), "share_percent", "packets_per_cpu_s"))
+        none = dict.fromkeys((*MEASURES, "dropped_percent", "share_percent", "packets_per_cpu_s"))
         return {"seeds": SEEDS, "fails": str(error), **none}
     cpu = spent() - before
     sent = sum(flow["segments_sent"] for run in results.runs for flow in run.summary["flows"])
@@ -122,12 +128,18 @@ def measured(controller: str, cell: str) -> dict[str, Any]:
     return {
         "seeds": SEEDS,
         "fails": None,
-        **{
-            name: interval(group.measures[measure], FACTORS[measure]) for measure, name in MEASURES.items()
-        },
+        **{name: interval(group.measures[measure], factor) for name, (measure, factor) in MEASURES.items()},
+        # The queue counts its drops; not every stack tells what it lost.
+        "dropped_percent": interval(estimate([100 * dropped(run) for run in results.runs]), 1.0),
         "share_percent": interval(estimate(shares), 1.0) if shares else None,
         "packets_per_cpu_s": round(sent / max(cpu, 1e-3), -2),
     }
+
+
+def dropped(run: fp.Run) -> float:
+    """The share of packets that the queue dropped, start-up included; random loss is not counted."""
+    (link,) = run.summary["links"]
+    return float(link["drop_ratio"])
 
 
 def share_of(run: fp.Run) -> float | None:
@@ -159,7 +171,13 @@ def table(made: Sequence[evidence.Line], cases: Sequence[evidence.Line] = (), ol
         suite: {one.controller: quic_conform.passed(one) for one in quic_conform.conformities(cases, suite)}
         for suite in quic_conform.OF_SUITE
     }
-    heads = ["controller", *CELLS, *(f"cases, {suite}" for suite in suites), "repeats", "packets a CPU second"]
+    heads = [
+        "controller",
+        *CELLS,
+        *(f"cases, {suite}" for suite in suites),
+        "repeats",
+        "packets a CPU second",
+    ]
     rows = [
         f"{quic_conform.made_by(made)} {older}".strip(),
         "",
@@ -185,13 +203,16 @@ def _rank(controller: str) -> tuple[bool, str]:
 
 
 def _cell(one: evidence.Line | None) -> str:
-    """Goodput or the share, the 95th percentile of the queue, and the share of packets lost."""
+    """Goodput or the share, the 95th percentile of the queue, and the share of packets that it dropped."""
     if one is None:
         return "–"
     if one["fails"] is not None:
         return "fails"
     main = "share_percent" if one["share_percent"] is not None else "goodput_mbps"
-    shown = [_number(one[name], digits) for name, digits in ((main, 1), ("queue_p95_ms", 0), ("loss_percent", 2))]
+    shown = [
+        _number(one[name], digits)
+        for name, digits in ((main, 1), ("queue_p95_ms", 0), ("dropped_percent", 2))
+    ]
     return " / ".join(shown)
 
 
@@ -200,7 +221,9 @@ def _number(value: Mapping[str, float | None] | None, digits: int) -> str:
 
 
 def _speed(of: Sequence[evidence.Line | None]) -> str:
-    found = [one["packets_per_cpu_s"] for one in of if one is not None and one["packets_per_cpu_s"] is not None]
+    found = [
+        one["packets_per_cpu_s"] for one in of if one is not None and one["packets_per_cpu_s"] is not None
+    ]
     return f"{max(found):,.0f}".replace(",", " ") if found else "–"
 
 
