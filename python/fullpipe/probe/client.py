@@ -10,16 +10,16 @@ from typing import Any, TypeAlias
 from fullpipe.errors import mistake
 from fullpipe.probe import flows, ports
 from fullpipe.probe.control import CONTROL, DOWN, UP, Channel, Limits, Refused, prove
-from fullpipe.probe.stamps import Measured, Stream, column
 from fullpipe.probe.flows import TcpFlow
+from fullpipe.probe.stamps import ECHO_BYTES, Measured, Stream, column
 
 # A rate in bits a second, packets, bytes of each, whether every second can be marked, nanoseconds between a
 # thin flow's packets.
 Piece: TypeAlias = tuple[float, int, int, bool, int]
 Rule: TypeAlias = tuple[str, float, float]
 WHOLE: Rule = ("whole", 0.0, 0.0)
-# Bytes of IP of an echo: the least that a datagram has.
-ECHO_BYTES = 76
+
+
 _PATIENCE_S = 10.0
 _KNOCK_EVERY_S = 0.1
 # A sender that is later than this has been kept from the processor: the stage is repeated once.

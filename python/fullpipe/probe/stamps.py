@@ -14,6 +14,8 @@ from fullpipe.probe.flows import TcpFlow
 
 # In place of the arrival of a packet that was lost.
 LOST = 0
+# Bytes of IP of an echo: the least that a datagram has.
+ECHO_BYTES = 76
 STAMPS, ECHOES, EVIDENCE = "stamps.parquet", "echoes.parquet", "probe.json"
 _MOST_EVIDENCE = 1 << 20
 # Stamps of one stage that are further apart are no stamps.
