@@ -4,7 +4,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeAlias
 
 from fullpipe.errors import mistake
@@ -12,6 +12,7 @@ from fullpipe.probe import flows, ports
 from fullpipe.probe.control import CONTROL, DOWN, UP, Channel, Limits, Refused, prove
 from fullpipe.probe.flows import TcpFlow
 from fullpipe.probe.stamps import ECHO_BYTES, Measured, Stream, column
+from fullpipe.text import shown
 
 # A rate in bits a second, packets, bytes of each, whether every second can be marked, nanoseconds between a
 # thin flow's packets.
@@ -39,7 +40,9 @@ class Client:
             connection = socket.create_connection((host, port), timeout=_PATIENCE_S)
         except OSError as error:
             expected = f"a machine that runs `fullpipe probe serve` ({error.strerror or error})"
-            raise mistake("host", host, expected, "start it there with --bind, and check name, port and firewall") from None
+            raise mistake(
+                "host", host, expected, "start it there with --bind, and check name, port and firewall"
+            ) from None
         self.channel = Channel(connection, _PATIENCE_S)
         secret = prove(self.channel, token, CONTROL)
         self.address: tuple[str, int] = connection.getpeername()[:2]
@@ -54,10 +57,8 @@ class Client:
 
     def close(self) -> None:
         """Ends the measurement at both ends."""
-        try:
+        with suppress(Refused):
             self.channel.put({"op": "end"})
-        except Refused:
-            pass
         self.plane.end()
         for one in (*self._sockets, self.channel.connection):
             one.close()
@@ -121,19 +122,27 @@ class Client:
         spare = self.limits.seconds - self.seconds > 0.4 * self.limits.seconds
         if made.late_s > LATE_S and spare:
             self.drain()
-            self.found.notes.append(f"{way} {name}: repeated, because the sender was kept waiting for {1e3 * made.late_s:.0f} ms")
+            self.found.notes.append(
+                f"{way} {name}: repeated, because the sender was kept waiting for {1e3 * made.late_s:.0f} ms"
+            )
             again = once(pieces, rule)
             made = min(made, again, key=lambda one: one.late_s)
         if made.late_s > LATE_S:
-            self.found.notes.append(f"{way} {name}: the sender was kept waiting for {1e3 * made.late_s:.0f} ms")
+            self.found.notes.append(
+                f"{way} {name}: the sender was kept waiting for {1e3 * made.late_s:.0f} ms"
+            )
         if made.dropped_here:
-            self.found.notes.append(f"{way} {name}: the receiving machine itself dropped {made.dropped_here} packets")
+            self.found.notes.append(
+                f"{way} {name}: the receiving machine itself dropped {made.dropped_here} packets"
+            )
         getattr(self.found, way)[name] = made
         return made
 
     def _forward(self, pieces: Sequence[Piece], rule: Rule) -> Stream:
         stream = self._next()
-        sent, end, late_s = self.plane.send(stream, list(pieces), echo=False, rule=rule, silence_s=self._silence_s)
+        sent, end, late_s = self.plane.send(
+            stream, list(pieces), echo=False, rule=rule, silence_s=self._silence_s
+        )
         if end == "silence":
             raise Refused("nothing arrives at the other end any more, or it has stopped")
         self.drain()
@@ -180,14 +189,18 @@ class Client:
             channel.get()
             return flows.send(connection, controller, "forward", seconds, self.limits, self.plane.spend)
         except OSError as error:
-            raise Refused(f"no TCP flow with {controller} can be made here ({error.strerror or error})") from None
+            raise Refused(
+                f"no TCP flow with {controller} can be made here ({error.strerror or error})"
+            ) from None
         finally:
             flows.abort(connection)
 
     def flow_down(self, controller: str, seconds: float) -> TcpFlow:
         """A TCP flow from the server, which says how it fared."""
         self.channel.put({"op": "flow", "controller": controller, "seconds": seconds})
-        self.channel.get()
+        message, _ = self.channel.get()
+        if (why := message.get("refused")) is not None:
+            raise Refused(f"no TCP flow with {controller} from the other end: {shown(str(why))}")
         try:
             connection = socket.create_connection(self.address, timeout=_PATIENCE_S)
         except OSError as error:
@@ -204,7 +217,9 @@ class Client:
         said = message.get("flow")
         try:
             numbers = [float(said[name]) for name in ("seconds", "goodput_bps", "rtt_ms")]
-            return TcpFlow(controller, "back", numbers[0], numbers[1], numbers[2], int(said["retransmissions"]))
+            return TcpFlow(
+                controller, "back", numbers[0], numbers[1], numbers[2], int(said["retransmissions"])
+            )
         except (TypeError, KeyError, ValueError, OverflowError):
             raise Refused("the other end said nothing of the TCP flow") from None
 

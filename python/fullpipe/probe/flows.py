@@ -5,6 +5,7 @@ import socket
 import struct
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from fullpipe.probe.control import Limits
@@ -91,10 +92,8 @@ def send(
             except OSError:
                 break
         now = time.monotonic()
-    try:
+    with suppress(OSError):
         last = Info.of(connection)
-    except OSError:
-        pass
     took = max(now - began, 1e-3)
     mean_ms = 1e3 * sum(rtts) / len(rtts)
     return TcpFlow(controller, direction, took, last.acked_bytes * 8 / took, mean_ms, last.retransmissions)
@@ -114,8 +113,6 @@ def swallow(connection: socket.socket, limits: Limits, silent_s: float) -> None:
 
 def abort(connection: socket.socket) -> None:
     """Closes a connection without sending what waits."""
-    try:
+    with suppress(OSError):
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    except OSError:
-        pass
     connection.close()

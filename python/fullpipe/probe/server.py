@@ -15,7 +15,18 @@ from typing import Any
 
 from fullpipe.errors import mistake
 from fullpipe.probe import flows, ports
-from fullpipe.probe.control import CONTROL, DOWN, UP, Channel, Limits, Refused, Secrets, challenge, number, whole_number
+from fullpipe.probe.control import (
+    CONTROL,
+    DOWN,
+    UP,
+    Channel,
+    Limits,
+    Refused,
+    Secrets,
+    challenge,
+    number,
+    whole_number,
+)
 from fullpipe.text import counted, shown
 
 MOST_WRONG = 5
@@ -41,7 +52,12 @@ class Server:
             self._listener = socket.create_server((bind, port), family=family)
         except (OSError, OverflowError) as error:
             reason = getattr(error, "strerror", None) or error
-            raise mistake("bind", f"{bind}, port {port}", f"an address of this machine and a free port ({reason})", "name another --bind or --port") from None
+            raise mistake(
+                "bind",
+                f"{bind}, port {port}",
+                f"an address of this machine and a free port ({reason})",
+                "name another --bind or --port",
+            ) from None
         self._listener.settimeout(_LOOK_EVERY_S)
         self.port: int = self._listener.getsockname()[1]
         self._until = time.monotonic() + limits.seconds
@@ -64,7 +80,12 @@ class Server:
         try:
             while not self._over.is_set():
                 if self._session is None and time.monotonic() > until:
-                    raise mistake("wait", f"{wait_s:g} s", "a client in that time", "start the client sooner, or wait longer")
+                    raise mistake(
+                        "wait",
+                        f"{wait_s:g} s",
+                        "a client in that time",
+                        "start the client sooner, or wait longer",
+                    )
                 try:
                     connection, peer = self._listener.accept()
                 except TimeoutError:
@@ -74,7 +95,10 @@ class Server:
                 else:
                     connection.close()
             if self._wrong >= MOST_WRONG:
-                raise LockedOut(f"{counted(self._wrong, 'wrong token')}: somebody guesses, so the server ends; start it again for a new token")
+                raise LockedOut(
+                    f"{counted(self._wrong, 'wrong token')}: somebody guesses, so the server ends; "
+                    "start it again for a new token"
+                )
         finally:
             self.close()
 
@@ -103,7 +127,7 @@ class Server:
             if self._session is not None or self._over.is_set():
                 channel.put({"error": "the token was used; start the server again for a new one"})
                 return
-            self._session = _Session(channel, peer, secret, self.limits)
+            self._session = _Session(channel, peer, secret, self.limits, self._listener)
         self.say(f"fullpipe: measuring with {shown(peer)}")
         try:
             self._session.run()
@@ -119,9 +143,11 @@ class Server:
 class _Session:
     """The measurement with the one client."""
 
-    def __init__(self, channel: Channel, peer: str, secret: Secrets, limits: Limits) -> None:
+    def __init__(
+        self, channel: Channel, peer: str, secret: Secrets, limits: Limits, listener: socket.socket
+    ) -> None:
         self.channel, self.peer, self.limits = channel, peer, limits
-        self._secret = secret
+        self._secret, self._listener = secret, listener
         self._until = time.monotonic() + limits.seconds
         self._sockets: list[socket.socket] = []
         self._plane: Any = None
@@ -142,13 +168,13 @@ class _Session:
             match message.get("op"):
                 case "fetch":
                     stream = whole_number(message, "stream") & 0xFFFF
-                    self.channel.put({"dropped_here": self._plane.dropped_here()}, self._plane.arrived(stream))
+                    self.channel.put(
+                        {"dropped_here": self._plane.dropped_here()}, self._plane.arrived(stream)
+                    )
                 case "send":
                     self._send(message)
                 case "flow":
-                    # Of one that goes down: which controller, and for how long.
-                    self._wanted = (str(message.get("controller")), min(number(message, "seconds"), self.limits.seconds))
-                    self.channel.put({"ok": True})
+                    self._expect(str(message.get("controller")), number(message, "seconds"))
                 case "flowed":
                     with self._flow_lock:
                         found = self._last_flow
@@ -171,11 +197,27 @@ class _Session:
             # Our own measure of the round trip, not the client's word.
             silent_s = flows.silence_s(flows.Info.of(self.channel.connection).rtt_s)
             sent, end, late_s = self._plane.send(
-                whole_number(message, "stream") & 0xFFFF, pieces, echo=False, rule=(name, one, other), silence_s=silent_s
+                whole_number(message, "stream") & 0xFFFF,
+                pieces,
+                echo=False,
+                rule=(name, one, other),
+                silence_s=silent_s,
             )
         except (ValueError, TypeError, IndexError, OverflowError):
             raise Refused("the pieces or the rule of a stage are damaged") from None
         self.channel.put({"end": end, "late_s": late_s}, sent)
+
+    def _expect(self, controller: str, seconds: float) -> None:
+        """Prepares for a TCP flow to the client."""
+        try:
+            # Connections inherit it. Set later, one that had BBR first would stay paced.
+            flows.choose(self._listener, controller)
+        except OSError:
+            why = "the server's kernel does not have this controller, or keeps it from users"
+            self.channel.put({"refused": why})
+            return
+        self._wanted = (controller, min(seconds, self.limits.seconds))
+        self.channel.put({"ok": True})
 
     def begin_flow(self) -> bool:
         """Whether a TCP flow may begin: one at a time."""
@@ -190,13 +232,10 @@ class _Session:
                 flows.swallow(connection, self.limits, _PATIENCE_S)
             elif role == DOWN:
                 controller, seconds = self._wanted
-                try:
-                    flows.choose(connection, controller)
-                except OSError:
-                    channel.put({"error": "the server's kernel does not have this controller, or keeps it from users"})
-                    return
                 channel.put({"ok": True})
-                self._last_flow = flows.send(connection, controller, "back", seconds, self.limits, self._plane.spend)
+                self._last_flow = flows.send(
+                    connection, controller, "back", seconds, self.limits, self._plane.spend
+                )
                 flows.abort(connection)
 
     def close(self) -> None:

@@ -197,7 +197,9 @@ def _highest(stream: Stream, window_s: float = 0.03, least: int = 10) -> float:
     arrivals = _by_one_clock(stream).arrivals()
     best, end, bits = 0.0, 0, 0
     for begin in range(len(arrivals)):
-        while end + 1 < len(arrivals) and (arrivals[end][0] < arrivals[begin][0] + window_s or end < begin + least):
+        while end + 1 < len(arrivals) and (
+            arrivals[end][0] < arrivals[begin][0] + window_s or end < begin + least
+        ):
             end += 1
             bits += arrivals[end][1] * 8
         if end < begin + least or arrivals[end][0] < arrivals[begin][0] + window_s:

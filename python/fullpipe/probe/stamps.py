@@ -121,10 +121,7 @@ class Measured:
         of_echoes = ("sent_ns", "arrived_ns", "answered_ns", "back_ns")
         rows = pl.DataFrame(self.echoes, schema=dict.fromkeys(of_echoes, pl.Int64), orient="row")
         files.write(folder, ECHOES, files.parquet(rows))
-        rest = {
-            name: getattr(self, name)
-            for name in ("idle", "skipped", "notes", "mtu", "seconds", "bytes")
-        }
+        rest = {name: getattr(self, name) for name in ("idle", "skipped", "notes", "mtu", "seconds", "bytes")}
         ends = {
             f"{way} {stage}": {
                 name: getattr(one, name) for name in ("duplicates", "end", "late_s", "dropped_here")
@@ -150,16 +147,20 @@ class Measured:
                 pl.read_ipc_stream(BytesIO(_native.read_parquet(str(folder / name))))
                 for name in (ECHOES, STAMPS)
             ]
-            found = cls(**{name: message[name] for name in ("idle", "skipped", "notes", "mtu", "seconds", "bytes")})
+            found = cls(
+                **{name: message[name] for name in ("idle", "skipped", "notes", "mtu", "seconds", "bytes")}
+            )
             found.flows = [TcpFlow(**one) for one in message["flows"]]
             found.echoes = [tuple(map(int, row)) for row in frames[0].rows()]  # type: ignore[misc]
-            for (way, stage), part in frames[1].partition_by(
-                ["direction", "stage"], as_dict=True, maintain_order=True
-            ).items():
+            for (way, stage), part in (
+                frames[1].partition_by(["direction", "stage"], as_dict=True, maintain_order=True).items()
+            ):
                 into: dict[str, Stream] = getattr(found, str(way))
                 into[str(stage)] = _stream(part, message["stages"][f"{way} {stage}"])
         except (OSError, reading.Unreadable, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise mistake("folder", str(folder), f"what `fullpipe probe` wrote ({error})", "measure again") from None
+            raise mistake(
+                "folder", str(folder), f"what `fullpipe probe` wrote ({error})", "measure again"
+            ) from None
         return found
 
 

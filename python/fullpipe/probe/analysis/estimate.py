@@ -6,6 +6,7 @@ a path. What a stage did not show is "not measurable", with the reason.
 
 import json
 from dataclasses import dataclass, field
+from itertools import pairwise
 from statistics import fmean
 from typing import Any
 
@@ -44,6 +45,8 @@ class Direction:
     jitter_ms: dict[str, float] = field(default_factory=dict)
     # The link behind a policer.
     peak_bps: float | None = None
+    # What waits when the queue drops all that comes more: RED's threshold, or the limit.
+    ceiling_bytes: float | None = None
     # A rate that changes: begin, end in seconds, and bits a second.
     pieces: list[tuple[float, float, float]] = field(default_factory=list)
     duplicates: int = 0
@@ -51,7 +54,8 @@ class Direction:
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         return {
-            name: value.to_dict() if isinstance(value, Quantity) else value for name, value in vars(self).items()
+            name: value.to_dict() if isinstance(value, Quantity) else value
+            for name, value in vars(self).items()
         }
 
 
@@ -107,7 +111,7 @@ def _loaded(rtts: list[float]) -> bool:
         return False
     mean = fmean(rtts)
     spread = sum((one - mean) ** 2 for one in rtts)
-    together = sum((a - mean) * (b - mean) for a, b in zip(rtts, rtts[1:], strict=False))
+    together = sum((a - mean) * (b - mean) for a, b in pairwise(rtts))
     return together > 0.6 * spread
 
 
@@ -130,9 +134,7 @@ def _base_rtt(clocks: Clocks, forward: Direction, back: Direction, loaded: bool)
     return Quantity(value, max(0.0, low), high).scaled(1e3)
 
 
-def direction(
-    streams: dict[str, Stream], clocks: Clocks, mtu: int, *, back: bool, loaded: bool
-) -> Direction:
+def direction(streams: dict[str, Stream], clocks: Clocks, mtu: int, *, back: bool, loaded: bool) -> Direction:
     """The estimates of one direction, from its stages."""
     traces = {name: clocks.trace(one, back=back) for name, one in streams.items() if len(one)}
     if OVER not in traces or give_origin(list(traces.values()), mtu) is None:
@@ -301,6 +303,7 @@ def _queue(
         found.why_no_discipline = buffer.why
     else:
         found.discipline = kind
+    found.ceiling_bytes = None if waiting is None else waiting * rate.value / 8
     found.buffer_bytes = buffer
     if kind in (kinds.RED, kinds.DUAL, kinds.STEP, kinds.FAIR):
         found.buffer_bytes = Quantity.none(f"{kind} drops before its limit, or elsewhere than at its end")

@@ -1,6 +1,6 @@
 """Which discipline rules the queue: by whom it lets wait, and when it drops or marks.
 
-* Fair queueing and the dual queue do not let a thin flow wait beside a fat one: any thin flow, or that of L4S.
+* Fair queueing and the dual queue do not let a thin flow wait beside a fat one: any, or that of L4S.
 * Other active queue management drops or marks while the queue is far from full: more than random loss does,
   and, in a saturated run, before the link: what was offered is neither carried nor waiting.
 * CoDel's drops follow its law: after 1/sqrt(n) intervals, as Linux computes that (RFC 8289, 5.4).
@@ -56,7 +56,9 @@ class Pressure:
     balance: tuple[float, int] | None
 
 
-def pressure(trace: Trace, rate: float, noise_s: float, loss_high: float, mtu: int, top_s: float | None = None) -> Pressure:
+def pressure(
+    trace: Trace, rate: float, noise_s: float, loss_high: float, mtu: int, top_s: float | None = None
+) -> Pressure:
     """What the stage shows. `top_s`: the highest wait of an earlier stage that filled the queue."""
     fat, thin = trace.flow(0), trace.flow(1)
     slot = mtu * 8 / rate
@@ -92,7 +94,9 @@ def pressure(trace: Trace, rate: float, noise_s: float, loss_high: float, mtu: i
     )
 
 
-def kind(gentle: Pressure, mild: Pressure | None, full_wait_s: float | None, random_loss: float, rate: float) -> str:
+def kind(
+    gentle: Pressure, mild: Pressure | None, full_wait_s: float | None, random_loss: float, rate: float
+) -> str:
     """The discipline of a queue that is no policer, on a steady path of one's own."""
     both = [one for one in (gentle, mild) if one is not None]
     if any(one.thin is not None and one.thin < _OWN_QUEUE for one in both):
@@ -142,7 +146,9 @@ def _relative(
     return median(found) if len(found) > _LEAST_THIN else None
 
 
-def _departures(fat: Trace, sent: list[float], came: list[int], hit: list[bool], wait: list[float]) -> list[float]:
+def _departures(
+    fat: Trace, sent: list[float], came: list[int], hit: list[bool], wait: list[float]
+) -> list[float]:
     """When packets that were dropped or marked left, or would have, before the queue was full."""
     ceiling = 0.93 * quantile(sorted(wait), 0.995)
     left = [fat.arrived[at] for at in came]

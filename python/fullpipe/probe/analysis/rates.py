@@ -92,7 +92,9 @@ def beside_lost(trace: Trace, first: int = 0) -> list[float]:
 
 def busy_rate(trace: Trace, above: float, least_s: float = 0.15) -> tuple[float, float, float]:
     """The rate over all stretches in which the queue never was below `above`; seconds; relative error."""
-    order = sorted((trace.arrived[at], trace.sizes[at], trace.wait(at)) for at in range(len(trace)) if trace.ok(at))
+    order = sorted(
+        (trace.arrived[at], trace.sizes[at], trace.wait(at)) for at in range(len(trace)) if trace.ok(at)
+    )
     stretch: list[tuple[float, int]] = []
     bits = seconds = 0.0
     longest: list[tuple[float, int]] = []
@@ -151,7 +153,7 @@ def peak(traces: list[Trace]) -> float:
 
 
 def buffer(full: Overload, rate: Quantity, jitter: tuple[float, float], mtu: int) -> Quantity:
-    """Bytes that fit into a queue that drops at its tail. `jitter`: what it adds in the middle, and its p90."""
+    """Bytes that fit into a queue that drops at its tail. `jitter`: in the middle, and its p90."""
     if rate.value is None:
         return rate
     if full.loss < 0.1 or len(full.beside) < 5:
@@ -163,7 +165,13 @@ def buffer(full: Overload, rate: Quantity, jitter: tuple[float, float], mtu: int
     found = (median(ordered) - shift) * rate.value / 8 + mtu
     spread = (quantile(ordered, 0.75) - quantile(ordered, 0.25)) / 2 * rate.value / 8
     relative = ((rate.high or rate.value) - rate.value) / rate.value
-    half = max(mtu, 0.03 * found, min(spread, 0.1 * found), relative * found, min(p90 / 2 * rate.value / 8, 0.1 * found))
+    half = max(
+        mtu,
+        0.03 * found,
+        min(spread, 0.1 * found),
+        relative * found,
+        min(p90 / 2 * rate.value / 8, 0.1 * found),
+    )
     return Quantity.around(found, half, least=mtu)
 
 
@@ -173,7 +181,9 @@ def intercept(trace: Trace, rate: float) -> float | None:
     if len(arrivals) <= 10:
         return None
     sums = list(accumulate(size for _, size in arrivals))
-    beyond = [total - rate / 8 * (time - arrivals[0][0]) for total, (time, _) in zip(sums, arrivals, strict=True)]
+    beyond = [
+        total - rate / 8 * (time - arrivals[0][0]) for total, (time, _) in zip(sums, arrivals, strict=True)
+    ]
     return median(beyond[len(beyond) // 2 :])
 
 

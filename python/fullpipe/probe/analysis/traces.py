@@ -57,7 +57,9 @@ class Trace:
 
     def arrivals(self) -> list[tuple[float, int]]:
         """Times and sizes of what arrived, in order of arrival."""
-        return sorted((time, size) for time, size in zip(self.arrived, self.sizes, strict=True) if time == time)
+        return sorted(
+            (time, size) for time, size in zip(self.arrived, self.sizes, strict=True) if time == time
+        )
 
     def delays(self) -> list[float]:
         """One-way delays of what arrived, in the order in which it was sent."""
