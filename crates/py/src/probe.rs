@@ -86,13 +86,13 @@ impl PyPlane {
     }
 
     /// Bytes that left and that arrived.
-    fn bytes(&self) -> (u64, u64) {
+    fn moved(&self) -> (u64, u64) {
         self.0.bytes()
     }
 
     /// Takes bytes that something else sends from the budget; false if they are not there.
-    fn spend(&self, bytes: u64) -> bool {
-        self.0.spend(bytes)
+    fn spend(&self, count: u64) -> bool {
+        self.0.spend(count)
     }
 
     /// Datagrams that this machine dropped because nobody read them.

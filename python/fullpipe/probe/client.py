@@ -44,13 +44,18 @@ class Client:
                 "host", host, expected, "start it there with --bind, and check name, port and firewall"
             ) from None
         self.channel = Channel(connection, _PATIENCE_S)
-        secret = prove(self.channel, token, CONTROL)
-        self.address: tuple[str, int] = connection.getpeername()[:2]
-        self.channel.get()
-        self._sockets = ports.client_sockets(self.address)
-        with _repeated(lambda: ports.knock(self._sockets, secret)):
+        self._sockets: list[socket.socket] = []
+        try:
+            secret = prove(self.channel, token, CONTROL)
+            self.address: tuple[str, int] = connection.getpeername()[:2]
             self.channel.get()
-        self.plane = ports.plane(self._sockets, secret, limits)
+            self._sockets = ports.client_sockets(self.address)
+            with _repeated(lambda: ports.knock(self._sockets, secret)):
+                self.channel.get()
+            self.plane = ports.plane(self._sockets, secret, limits)
+        except (Refused, OSError) as error:
+            self._hang_up()
+            raise error if isinstance(error, Refused) else Refused(str(error)) from None
         info = flows.Info.of(connection)
         self.rtt_s = info.rtt_s
         self.found.mtu = max(576, min(1500, info.pmtu or 1500))
@@ -60,6 +65,9 @@ class Client:
         with suppress(Refused):
             self.channel.put({"op": "end"})
         self.plane.end()
+        self._hang_up()
+
+    def _hang_up(self) -> None:
         for one in (*self._sockets, self.channel.connection):
             one.close()
 
@@ -71,12 +79,13 @@ class Client:
     @property
     def bytes(self) -> int:
         """All bytes that left and arrived, with those of the control connection."""
-        return sum(self.plane.bytes()) + self.channel.bytes
+        sent, arrived = self.plane.moved()
+        return sent + arrived + self.channel.bytes
 
     @property
     def bytes_left(self) -> int:
         """What may still be sent."""
-        return max(0, self.limits.bytes - int(self.plane.bytes()[0]))
+        return max(0, self.limits.bytes - int(self.plane.moved()[0]))
 
     @property
     def _silence_s(self) -> float:
@@ -209,12 +218,12 @@ class Client:
             channel = Channel(connection, _PATIENCE_S)
             prove(channel, self.token, DOWN)
             channel.get()
-            flows.swallow(connection, self.limits, self._silence_s)
+            flows.swallow(connection, self.limits.bytes, self.limits.seconds, self._silence_s)
         finally:
             connection.close()
         self.channel.put({"op": "flowed"})
         message, _ = self.channel.get()
-        said = message.get("flow")
+        said: Any = message.get("flow")
         try:
             numbers = [float(said[name]) for name in ("seconds", "goodput_bps", "rtt_ms")]
             return TcpFlow(

@@ -99,16 +99,17 @@ def send(
     return TcpFlow(controller, direction, took, last.acked_bytes * 8 / took, mean_ms, last.retransmissions)
 
 
-def swallow(connection: socket.socket, limits: Limits, silent_s: float) -> None:
-    """Reads until the other end hangs up, is silent, or has sent what is allowed."""
+def swallow(connection: socket.socket, most_bytes: int, most_s: float, silent_s: float) -> int:
+    """Reads until the other end hangs up, is silent, or has sent what is allowed; returns how much it was."""
     room = bytearray(_CHUNK)
-    until, left = time.monotonic() + limits.seconds, limits.bytes
+    until, left = time.monotonic() + most_s, most_bytes
     connection.settimeout(silent_s)
     try:
         while time.monotonic() < until and left > 0 and (count := connection.recv_into(room)):
             left -= count
     except OSError:
-        return
+        pass
+    return most_bytes - left
 
 
 def abort(connection: socket.socket) -> None:

@@ -46,15 +46,12 @@ def keys(found: Estimates, way: str) -> list[Key]:
 
 
 def _link(one: Direction, way: str) -> Iterator[Key]:
-    if one.policer_bps.value is not None:
-        policer, bucket = one.policer_bps, one.bucket_bytes
-        yield Key("rate", f"{(one.peak_bps or policer.value) / 1e6:.4f} Mbit/s", "the fastest packets")
+    policed, bucket = one.policer_bps, one.bucket_bytes
+    if policed.value is not None:
+        yield Key("rate", f"{(one.link_bps or policed.value) / 1e6:.4f} Mbit/s", "the fastest packets")
+        source = f"{_said(policed, 1e-6, 'Mbit/s')}; bucket {_said(bucket, 1e-3, 'KB')}"
         depth = max(1500, round(bucket.value or 1500))
-        yield Key(
-            "policer",
-            f"{policer.value / 1e6:.4f} Mbit/s, {depth} B",
-            f"{_said(policer, 1e-6, 'Mbit/s')}; bucket {_said(bucket, 1e-3, 'KB')}",
-        )
+        yield Key("policer", f"{policed.value / 1e6:.4f} Mbit/s, {depth} B", source)
     elif one.rate_bps.value is not None:
         yield Key("rate", f"{one.rate_bps.value / 1e6:.4f} Mbit/s", _said(one.rate_bps, 1e-6, "Mbit/s"))
     elif one.pieces:

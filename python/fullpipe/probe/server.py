@@ -152,6 +152,8 @@ class _Session:
         self._sockets: list[socket.socket] = []
         self._plane: Any = None
         self._flow_lock = threading.Lock()
+        # Of TCP flows to here, what may still come.
+        self._room = limits.bytes
         self._last_flow: flows.TcpFlow | None = None
         self._wanted: tuple[str, float] = ("cubic", 0.0)
 
@@ -229,7 +231,8 @@ class _Session:
             connection = channel.connection
             if role == UP:
                 channel.put({"ok": True})
-                flows.swallow(connection, self.limits, _PATIENCE_S)
+                left_s = self._until - time.monotonic()
+                self._room -= flows.swallow(connection, self._room, left_s, _PATIENCE_S)
             elif role == DOWN:
                 controller, seconds = self._wanted
                 channel.put({"ok": True})

@@ -7,7 +7,7 @@
 5. `mild`: 1.015 x the rate from a half-full queue: RED and PIE.
 6. `below`: 0.55 x the rate in small packets: random loss, jitter, reordering, aggregation.
 7. `over`: twice the rate until 0.4 s of overflow: buffer, rate.
-8. `bucket`, if the rate fell: 0.85 x the link's rate after a rest.
+8. `bucket`, if the rate fell: 0.85 x the link's rate after a rest. `follow`, if it changes: 1.5 x that.
 
 The short form has the first three and the overload. The other direction has as much of this as the budget
 allows. Last come TCP flows, which validate the model.
@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from fullpipe.probe.analysis import rates
-from fullpipe.probe.analysis.estimate import BELOW, BUCKET, GENTLE, MILD, OVER, RAMP, TRAIN
+from fullpipe.probe.analysis.estimate import BELOW, BUCKET, FOLLOW, GENTLE, MILD, OVER, RAMP, TRAIN
 from fullpipe.probe.analysis.quantity import median, quantile
 from fullpipe.probe.analysis.traces import Trace
 from fullpipe.probe.client import WHOLE, Client, Piece, Rule
@@ -29,11 +29,14 @@ _SMALL_BYTES = 200
 _TRAIN_PACKETS = 64
 _SLOWEST_BPS = 0.5e6
 _MOST_PPS = 6000
-_LINGER_S = 0.4
+_LINGER_S, _LINGER_PACKETS = 0.4, 60
 # Lost packets of `below` that are enough.
 _ENOUGH_LOST = 120
 # A short form takes no more; and of the budget of a full one, `over` and the flows.
 _SHORT_OVER_S, _OVER_S, _FLOW_S = 1.6, 4.0, 4.0
+_FOLLOW_S = 5.0
+# Rates of two stages that differ by a larger factor are of a path that changes.
+_STEADY = 1.06
 # Seconds that the stages need of a direction in full, and what a budget must have for both.
 _BOTH_FULL_S = 45.0
 
@@ -99,12 +102,17 @@ class _Way:
         scale = min(1.0, self.client.limits.seconds / 30)
         sustained = self._gentle(rough, 3.0 * scale)
         self._mild(sustained, 4.0 * scale)
+        # What PIE and the dual queue drop at random decays for a while.
+        time.sleep(1.0)
         self._below(sustained, 4.0 * scale)
         time.sleep(0.5 if sustained > 0.8 * rough else 2.0)
-        self._over(rough, _OVER_S)
+        over = self._over(rough, _OVER_S)
         if sustained < 0.8 * rough:
             time.sleep(2.0)
-            self._send(BUCKET, [constant(0.85 * rough, 3, self.mtu)], self._overflow(2.0))
+            self._send(BUCKET, [constant(0.85 * rough, 3, self.mtu)], self._overflow(2.0, sustained))
+        elif not 1 / _STEADY < over / sustained < _STEADY:
+            fast = min(1.5 * max(over, sustained, rough), self.fast)
+            self._send(FOLLOW, [constant(fast, _FOLLOW_S, self.mtu)])
 
     def _send(self, name: str, pieces: Sequence[Piece], rule: Rule = WHOLE) -> Stream:
         """One stage, cut to the bytes that are left. Raises `_OutOfBudget` if nothing is."""
@@ -168,13 +176,16 @@ class _Way:
         rate = min(0.55 * rate, _MOST_PPS * _SMALL_BYTES * 8)
         self._send(BELOW, [constant(rate, seconds, _SMALL_BYTES)], ("missing", _ENOUGH_LOST, 0.0))
 
-    def _over(self, rough: float, seconds: float) -> None:
+    def _over(self, rough: float, seconds: float) -> float:
         factor = min(2.0, self.fast / rough)
-        self._send(OVER, [constant(rough * factor, seconds, self.mtu)], self._overflow(factor))
+        found = self._send(OVER, [constant(rough * factor, seconds, self.mtu)], self._overflow(factor, rough))
+        return _late_rate(found)
 
     @staticmethod
-    def _overflow(factor: float) -> Rule:
-        return ("overflow", max(0.05, 0.5 * (1 - 1 / factor)), _LINGER_S)
+    def _overflow(factor: float, rate: float) -> Rule:
+        """Until the queue has overflowed for a while, and for some packets."""
+        linger_s = min(2.0, _LINGER_S + _LINGER_PACKETS * 12_000 / rate)
+        return ("overflow", max(0.05, 0.5 * (1 - 1 / factor)), linger_s)
 
 
 def _by_one_clock(stream: Stream) -> Trace:

@@ -17,6 +17,7 @@ from fullpipe.probe.stamps import ECHO_BYTES, Measured, Stream
 
 # Stages; `stages` has what each is for.
 TRAIN, RAMP, GENTLE, MILD, BELOW, OVER, BUCKET = "train", "ramp", "gentle", "mild", "below", "over", "bucket"
+FOLLOW = "follow"
 # Echoes on an idle path that differ by more are kept waiting by something.
 _LOADED_S = 0.004
 # What hosts add to an echo, and the least error of a round-trip time.
@@ -43,8 +44,8 @@ class Direction:
     discipline: str | None
     why_no_discipline: str = ""
     jitter_ms: dict[str, float] = field(default_factory=dict)
-    # The link behind a policer.
-    peak_bps: float | None = None
+    # The link's own rate, where a policer allows less.
+    link_bps: float | None = None
     # What waits when the queue drops all that comes more: RED's threshold, or the limit.
     ceiling_bytes: float | None = None
     # A rate that changes: begin, end in seconds, and bits a second.
@@ -124,7 +125,7 @@ def _base_rtt(clocks: Clocks, forward: Direction, back: Direction, loaded: bool)
     own = sum(
         ECHO_BYTES * 8 / rate
         for one in (forward, back)
-        if (rate := one.peak_bps or one.rate_bps.value) is not None and rate > 0
+        if (rate := one.link_bps or one.rate_bps.value) is not None and rate > 0
     )
     value = least - own
     # Hosts only add; so does the jitter of a path that is never as fast as this twice.
@@ -144,11 +145,13 @@ def direction(streams: dict[str, Stream], clocks: Clocks, mtu: int, *, back: boo
     full = rates.overload(traces[OVER])
     noise_s = found.jitter_ms.get("p90", 0.0) / 1e3
     gentle = traces.get(GENTLE)
-    found.peak_bps = rates.peak([traces[name] for name in (OVER, RAMP, TRAIN) if name in traces])
+    fastest = rates.peak([traces[name] for name in (OVER, RAMP, TRAIN) if name in traces])
+    found.link_bps = fastest or None
     if _polices(full, gentle, found, noise_s, mtu):
         _policed(found, traces)
         return found
-    found.peak_bps = None
+    if GENTLE in traces or not _unqueued(full, mtu):
+        found.link_bps = None
     found.policer_bps = Quantity.none("no policer binds; one that would not bind at this rate is not seen")
     found.bucket_bytes = found.policer_bps
     rate, sustained = _rate(traces, full, found, noise_s, mtu)
@@ -186,23 +189,29 @@ def _polices(full: rates.Overload, gentle: Trace | None, found: Direction, noise
         return False
     share = tail.lost / len(tail)
     jitter = 3 * found.jitter_ms.get("p50", 0.0) / 1e3
-    short = max(0.75 * mtu * 8 / max(full.rate, found.peak_bps or 0.0), jitter, 0.0002)
+    short = max(0.75 * mtu * 8 / max(full.rate, found.link_bps or 0.0), jitter, 0.0002)
     return share > 0.04 + 2 * (found.loss.value or 0.0) and median(waits) < short
 
 
+def _unqueued(full: rates.Overload, mtu: int) -> bool:
+    """Whether an overload drops packets and lets the others wait for less than one packet and a half."""
+    waits = full.beside
+    return full.loss > 0.1 and bool(waits) and median(waits) < 1.5 * mtu * 8 / max(full.rate, 1.0)
+
+
 def _policed(found: Direction, traces: dict[str, Trace]) -> None:
-    over = traces[OVER]
-    end = over.sent[-1]
-    # The rule that ended the stage had seen 0.4 s of loss.
-    tail = over.only(lambda at: over.sent[at] > end - 0.4).arrivals()
-    rate = rates.carried(tail)
-    found.policer_bps = Quantity.around(rate, rate * max(0.005, min(0.05, rates.relative_error(tail))))
+    # From where a stage's losses are steady, the bucket is empty.
+    parts = [rates.overload(traces[name]) for name in (OVER, BUCKET) if name in traces]
+    arrivals = [one.trace.only(lambda at, first=one.first: at >= first).arrivals() for one in parts]  # type: ignore[misc]
+    longest = max(arrivals, key=lambda part: part[-1][0] - part[0][0] if part else 0.0)
+    rate = rates.carried(longest)
+    found.policer_bps = Quantity.around(rate, rate * max(0.005, min(0.2, rates.relative_error(longest))))
     found.rate_bps = found.policer_bps
     found.discipline = kinds.POLICER
     why = "a policer drops before the queue can fill"
     found.buffer_bytes = found.buffer_ms = Quantity.none(why)
     found.others_bps = Quantity.none("a policer hides what others send")
-    bucket = rates.intercept(traces.get(BUCKET, over), rate)
+    bucket = rates.intercept(traces.get(BUCKET, traces[OVER]), rate)
     if bucket is None or bucket < 0:
         found.bucket_bytes = Quantity.none("too few packets passed")
     elif BUCKET in traces:
@@ -223,7 +232,7 @@ def _rate(
             candidates.insert(0, (busy, error))
             sustained = busy
     steady = max(one for one, _ in candidates) <= (1 + _STEADY) * min(one for one, _ in candidates)
-    found.pieces = _pieces(traces)
+    found.pieces = _pieces(traces, noise_s + 2 * mtu * 8 / full.rate)
     if not steady or _changes(found.pieces):
         return Quantity.none("the rate changes, or others take part of it"), sustained
     value, error = candidates[0]
@@ -243,12 +252,12 @@ def _rate(
     return Quantity.around(value, value * error), sustained
 
 
-def _pieces(traces: dict[str, Trace]) -> list[tuple[float, float, float]]:
+def _pieces(traces: dict[str, Trace], above: float) -> list[tuple[float, float, float]]:
     """Stretches of constant rate of the stages that keep the link busy."""
     found = []
-    for name in (GENTLE, OVER):
+    for name in (FOLLOW,) if FOLLOW in traces else (GENTLE, OVER):
         if name in traces:
-            found += rates.pieces(traces[name])
+            found += rates.pieces(traces[name], above)
     return found
 
 
@@ -286,10 +295,9 @@ def _queue(
     waiting = median(full.beside) if full.beside else None
     if GENTLE not in traces:
         found.why_no_discipline = _NOT_RUN
-        short = waiting is not None and waiting < 1.5 * mtu * 8 / rate.value
         found.buffer_bytes = (
             Quantity.none("packets are dropped without a queue, as by a policer; the full measurement tells")
-            if short and full.loss > 0.1
+            if _unqueued(full, mtu)
             else buffer
         )
         return

@@ -5,6 +5,7 @@ few; the distance of packets that followed each other over the link is not chang
 """
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 from itertools import accumulate
 from statistics import fmean, pstdev
@@ -187,10 +188,13 @@ def intercept(trace: Trace, rate: float) -> float | None:
     return median(beyond[len(beyond) // 2 :])
 
 
-def pieces(trace: Trace, window_s: float = 0.05, change: float = 0.06) -> list[tuple[float, float, float]]:
+def pieces(
+    trace: Trace, above: float, window_s: float = 0.05, change: float = 0.06
+) -> list[tuple[float, float, float]]:
     """Stretches of about constant rate of the arrivals: begin, end, bits a second.
 
-    Splits where the halves differ most, as long as they differ by `change` and by more than a packet each.
+    Splits where the cumulative curve bends most, as long as both rates differ by `change`. Stretches in which
+    packets mostly waited for less than `above` say what was sent, and are left out.
     """
     arrivals = trace.arrivals()
     if len(arrivals) < 3:
@@ -204,7 +208,13 @@ def pieces(trace: Trace, window_s: float = 0.05, change: float = 0.06) -> list[t
             found.append((arrivals[a][0], arrivals[b][0], carried(arrivals[a : b + 1])))
         else:
             waiting += [(cut, b), (a, cut)]
-    return [one for one in sorted(found) if one[2] > 0]
+    waits = sorted((trace.arrived[at], trace.wait(at)) for at in range(len(trace)) if trace.ok(at))
+
+    def busy(begin: float, end: float) -> bool:
+        first, last = bisect_left(waits, (begin, -math.inf)), bisect_left(waits, (end, math.inf))
+        return 5 * sum(wait > above for _, wait in waits[first:last]) > 4 * (last - first)
+
+    return [one for one in sorted(found) if one[2] > 0 and busy(one[0], one[1])]
 
 
 def _cut(arrivals: list[tuple[float, int]], a: int, b: int, window_s: float, change: float) -> int | None:

@@ -48,8 +48,16 @@ class Trace:
     def only(self, wanted: Callable[[int], bool]) -> "Trace":
         """The packets with these indices."""
         kept = [at for at in range(len(self)) if wanted(at)]
-        columns = (self.sent, self.arrived, self.sizes, self.flows, self.ecn, self.marks)
-        return Trace(*([column[at] for at in kept] for column in columns), self.duplicates, self.origin)  # type: ignore[arg-type]
+        return Trace(
+            [self.sent[at] for at in kept],
+            [self.arrived[at] for at in kept],
+            [self.sizes[at] for at in kept],
+            [self.flows[at] for at in kept],
+            [self.ecn[at] for at in kept],
+            [self.marks[at] for at in kept],
+            self.duplicates,
+            self.origin,
+        )
 
     def flow(self, flow: int) -> "Trace":
         """The packets of a flow."""
