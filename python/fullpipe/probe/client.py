@@ -53,9 +53,9 @@ class Client:
             with _repeated(lambda: ports.knock(self._sockets, secret)):
                 self.channel.get()
             self.plane = ports.plane(self._sockets, secret, limits)
-        except (Refused, OSError) as error:
+        except BaseException:
             self._hang_up()
-            raise error if isinstance(error, Refused) else Refused(str(error)) from None
+            raise
         info = flows.Info.of(connection)
         self.rtt_s = info.rtt_s
         self.found.mtu = max(576, min(1500, info.pmtu or 1500))

@@ -33,6 +33,8 @@ MOST_WRONG = 5
 # Strangers at once, and how long each may take.
 _MOST_GREETED = 8
 _PATIENCE_S = 5.0
+# How long the client has to open the ports.
+_OPEN_S = 5.0
 _LOOK_EVERY_S = 0.2
 _MOST_PIECES = 64
 _MOST_PACKETS = 1_000_000
@@ -162,7 +164,7 @@ class _Session:
         own = self.channel.connection.getsockname()[:2]
         # The line that lets the client begin to send datagrams: its TCP handshake is done.
         self.channel.put({"ready": True})
-        self._sockets = ports.server_sockets(own, self.peer, self._secret, _PATIENCE_S)
+        self._sockets = ports.server_sockets(own, self.peer, self._secret, _OPEN_S)
         self._plane = ports.plane(self._sockets, self._secret, self.limits)
         self.channel.put({"open": True})
         while (left := self._until - time.monotonic()) > 0:

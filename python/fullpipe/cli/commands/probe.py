@@ -151,7 +151,7 @@ def _measure(host: str, port: int, token: str, limits: "Limits", short: bool, co
             )
         finally:
             client.close()
-    except Refused as error:
+    except (Refused, OSError) as error:
         fix = "start `fullpipe probe serve` again there, and type the line that it prints"
         raise stated("host", host, f'HOST: "{host}": {error}; {fix}', "a measurement", fix) from None
     return client.found

@@ -143,6 +143,8 @@ def direction(streams: dict[str, Stream], clocks: Clocks, mtu: int, *, back: boo
     found = _nothing("")
     _idle(found, traces.get(BELOW))
     full = rates.overload(traces[OVER])
+    if full.rate <= 0:
+        return _nothing("nothing arrives of an overload")
     noise_s = found.jitter_ms.get("p90", 0.0) / 1e3
     gentle = traces.get(GENTLE)
     fastest = rates.peak([traces[name] for name in (OVER, RAMP, TRAIN) if name in traces])
@@ -179,7 +181,7 @@ def _idle(found: Direction, below: Trace | None) -> None:
 
 def _polices(full: rates.Overload, gentle: Trace | None, found: Direction, noise_s: float, mtu: int) -> bool:
     """Whether packets are dropped, but none waits."""
-    if gentle is None or full.rate <= 0:
+    if gentle is None:
         return False
     fat = gentle.flow(0)
     late = fat.sent[0] + 0.4 * (fat.sent[-1] - fat.sent[0])
@@ -205,7 +207,8 @@ def _policed(found: Direction, traces: dict[str, Trace]) -> None:
     arrivals = [one.trace.only(lambda at, first=one.first: at >= first).arrivals() for one in parts]  # type: ignore[misc]
     longest = max(arrivals, key=lambda part: part[-1][0] - part[0][0] if part else 0.0)
     rate = rates.carried(longest)
-    found.policer_bps = Quantity.around(rate, rate * max(0.005, min(0.2, rates.relative_error(longest))))
+    error = max(0.005, min(0.2, rates.relative_error(longest)))
+    found.policer_bps = _before_or_behind(rate, error, found.loss)
     found.rate_bps = found.policer_bps
     found.discipline = kinds.POLICER
     why = "a policer drops before the queue can fill"
@@ -245,11 +248,16 @@ def _rate(
             slot = rates.slot_rate(gentle.flow(0), value, mtu)
         if slot is not None:
             return Quantity.around(slot[0], slot[0] * max(slot[1], 0.004)), sustained
-        # Lost before or behind the link? The rate is between both.
-        part = lost.high or lost.value
-        middle = value / (1 - lost.value / 2)
-        return Quantity(middle, value * (1 - error), value / (1 - part) * (1 + error)), sustained
+        return _before_or_behind(value, error, lost), sustained
     return Quantity.around(value, value * error), sustained
+
+
+def _before_or_behind(arriving: float, error: float, loss: Quantity) -> Quantity:
+    """A rate from that of arrivals, where nobody knows whether random loss is before the link or behind."""
+    if loss.value is None or loss.high is None or loss.value == 0 or loss.value > 0.5:
+        return Quantity.around(arriving, arriving * error)
+    high = arriving / (1 - min(loss.high, 0.9)) * (1 + error)
+    return Quantity(arriving / (1 - loss.value / 2), arriving * (1 - error), high)
 
 
 def _pieces(traces: dict[str, Trace], above: float) -> list[tuple[float, float, float]]:
