@@ -80,7 +80,7 @@ class Answer:
             if "assumed" in key.source
         ]
         if self.estimates.rtt_ms.value is None and path_file.usable(self.estimates):
-            lines.append("rtt 0.1 ms (because it is not measurable)")
+            lines.append(f"rtt {self.estimates.least_rtt_ms:.2f} ms (assumed: the least that was seen)")
         return lines
 
     @property
@@ -154,6 +154,8 @@ def _brief(one: Direction) -> str:
     if one.policer_bps.value is not None:
         return f"policed to {_said(one.policer_bps, *_RATE, wide=False)}"
     if one.rate_bps.value is None:
+        if one.at_least_bps is not None:
+            return f"at least {one.at_least_bps / 1e6:.4g} Mbit/s"
         return "no one rate" if one.pieces else "rate not measurable"
     text = _said(one.rate_bps, *_RATE, wide=False)
     if one.buffer_bytes.value is not None:

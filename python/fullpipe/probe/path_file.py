@@ -54,7 +54,9 @@ def _link(one: Direction, way: str) -> Iterator[Key]:
         yield Key("policer", f"{policed.value / 1e6:.4f} Mbit/s, {depth} B", source)
     elif one.rate_bps.value is not None:
         yield Key("rate", f"{one.rate_bps.value / 1e6:.4f} Mbit/s", _said(one.rate_bps, 1e-6, "Mbit/s"))
-    elif one.pieces:
+    elif one.at_least_bps is not None and way == "forward":
+        yield Key("rate", f"{one.at_least_bps / 1e6:.4f} Mbit/s", f"assumed: {one.rate_bps.why}")
+    elif one.at_least_bps is None and one.pieces:
         yield Key("deliveries", _TRACES[way], f"not measurable as one rate: {one.rate_bps.why}")
 
 
@@ -106,7 +108,7 @@ def document(found: Estimates, *, swapped: bool = False) -> dict[str, Any]:
     forward, back = keys(found, "forward"), keys(found, "back")
     first, second = (back, forward) if swapped else (forward, back)
     path: dict[str, Any] = {one.name: one.value for one in first}
-    path["rtt"] = f"{found.rtt_ms.value or 0.1:.3f} ms"
+    path["rtt"] = f"{found.rtt_ms.value or found.least_rtt_ms:.3f} ms"
     path["reverse"] = {one.name: one.value for one in second}
     for way, one in (
         ("back" if swapped else "forward", path),
@@ -128,7 +130,7 @@ def toml(found: Estimates, host: str) -> str:
     rtt = (
         _said(found.rtt_ms, 1, "ms")
         if found.rtt_ms.value is not None
-        else f"assumed, because not measurable: {found.rtt_ms.why}"
+        else f"assumed: the least that was seen; {found.rtt_ms.why}"
     )
     path = document(found)
     lines = [

@@ -7,7 +7,7 @@
 5. `mild`: 1.015 x the rate from a half-full queue: RED and PIE.
 6. `below`: 0.55 x the rate in small packets: random loss, jitter, reordering, aggregation.
 7. `over`: twice the rate until 0.4 s of overflow: buffer, rate.
-8. `bucket`, if the rate fell: 0.85 x the link's rate after a rest. `follow`, if it changes: 1.5 x that.
+8. `bucket`, if the rate fell: 0.85 x the link's rate after a rest. `follow`, if it changes: 2.5 x the rate.
 
 The short form has the first three and the overload. The other direction has as much of this as the budget
 allows. Last come TCP flows, which validate the model.
@@ -29,7 +29,7 @@ _SMALL_BYTES = 200
 _TRAIN_PACKETS = 64
 _SLOWEST_BPS = 0.5e6
 _MOST_PPS = 6000
-_LINGER_S, _LINGER_PACKETS = 0.4, 60
+_LINGER_S, _SHORT_LINGER_S, _LINGER_PACKETS = 0.4, 0.2, 60
 # Lost packets of `below` that are enough.
 _ENOUGH_LOST = 120
 # A short form takes no more; and of the budget of a full one, `over` and the flows.
@@ -53,7 +53,7 @@ class Plan:
 def measure(client: Client, plan: Plan, say: Callable[[str], None] = lambda _line: None) -> None:
     """All stages; the client has what came of them. A stage that the budget has no room for is noted."""
     client.echo(40, 0.005)
-    client.echo(40, 0.005 if plan.short else 0.010)
+    client.echo(40, 0.004 if plan.short else 0.010)
     client.found.idle = len(client.found.echoes)
     both = plan.short or client.limits.seconds >= _BOTH_FULL_S
     try:
@@ -94,7 +94,7 @@ class _Way:
         rough = self._first_rate()
         self.say(f"{self.way}: about {rough / 1e6:.3g} Mbit/s")
         if short:
-            self._over(rough, _SHORT_OVER_S)
+            self._over(rough, _SHORT_OVER_S, _SHORT_LINGER_S)
             if loss:
                 self._below(rough, 2.0)
             return
@@ -110,8 +110,8 @@ class _Way:
         if sustained < 0.8 * rough:
             time.sleep(2.0)
             self._send(BUCKET, [constant(0.85 * rough, 3, self.mtu)], self._overflow(2.0, sustained))
-        elif not 1 / _STEADY < over / sustained < _STEADY:
-            fast = min(1.5 * max(over, sustained, rough), self.fast)
+        elif self._unsteady(over):
+            fast = min(2.5 * max(over, sustained, rough), self.fast)
             self._send(FOLLOW, [constant(fast, _FOLLOW_S, self.mtu)])
 
     def _send(self, name: str, pieces: Sequence[Piece], rule: Rule = WHOLE) -> Stream:
@@ -160,6 +160,16 @@ class _Way:
             sustained = _late_rate(found)
         return sustained or rough
 
+    def _unsteady(self, over: float) -> bool:
+        """Whether the link's rate changed: between stages, or within the gentle one."""
+        gentle = _by_one_clock(getattr(self.client.found, self.way)[GENTLE]).arrivals()
+        late = gentle[2 * len(gentle) // 5 :]
+        step = len(late) // 4
+        if step < 10:
+            return False
+        found = [rates.carried(late[at : at + step + 1]) for at in range(0, 4 * step, step)]
+        return max(*found, over) > _STEADY * min(*found, over)
+
     def _beside(self, rate: float, seconds: float) -> Piece:
         """A piece with thin flows beside it, which take 0.6 % of the rate at most."""
         thin_s = max(0.010, 100 * 8 / 0.006 / rate)
@@ -176,15 +186,17 @@ class _Way:
         rate = min(0.55 * rate, _MOST_PPS * _SMALL_BYTES * 8)
         self._send(BELOW, [constant(rate, seconds, _SMALL_BYTES)], ("missing", _ENOUGH_LOST, 0.0))
 
-    def _over(self, rough: float, seconds: float) -> float:
+    def _over(self, rough: float, seconds: float, linger_s: float = _LINGER_S) -> float:
         factor = min(2.0, self.fast / rough)
-        found = self._send(OVER, [constant(rough * factor, seconds, self.mtu)], self._overflow(factor, rough))
+        found = self._send(
+            OVER, [constant(rough * factor, seconds, self.mtu)], self._overflow(factor, rough, linger_s)
+        )
         return _late_rate(found)
 
     @staticmethod
-    def _overflow(factor: float, rate: float) -> Rule:
+    def _overflow(factor: float, rate: float, linger_s: float = _LINGER_S) -> Rule:
         """Until the queue has overflowed for a while, and for some packets."""
-        linger_s = min(2.0, _LINGER_S + _LINGER_PACKETS * 12_000 / rate)
+        linger_s = min(2.0, linger_s + _LINGER_PACKETS * 12_000 / rate)
         return ("overflow", max(0.05, 0.5 * (1 - 1 / factor)), linger_s)
 
 

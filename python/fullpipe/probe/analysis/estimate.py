@@ -24,6 +24,8 @@ _LOADED_S = 0.004
 _HOST_S, _LEAST_RTT_S = 0.00025, 0.0003
 # Rates of stages that differ by more than this part are not of one steady path.
 _STEADY = 0.06
+# Fewer packets are an uncertain rate, and no unsteady one.
+_ENOUGH = 400
 _NOT_RUN = "the stage that shows it did not run"
 
 
@@ -44,6 +46,8 @@ class Direction:
     discipline: str | None
     why_no_discipline: str = ""
     jitter_ms: dict[str, float] = field(default_factory=dict)
+    # All that was sent arrived: the rate is at least this.
+    at_least_bps: float | None = None
     # The link's own rate, where a policer allows less.
     link_bps: float | None = None
     # What waits when the queue drops all that comes more: RED's threshold, or the limit.
@@ -67,6 +71,8 @@ class Estimates:
     rtt_ms: Quantity
     forward: Direction
     back: Direction
+    # The fastest echo, which is at least the base RTT.
+    least_rtt_ms: float
     drift_ppm: float
     # What disturbs the measurement: sentences.
     doubts: list[str] = field(default_factory=list)
@@ -77,6 +83,7 @@ class Estimates:
             "rtt_ms": self.rtt_ms.to_dict(),
             "forward": self.forward.to_dict(),
             "back": self.back.to_dict(),
+            "least_rtt_ms": self.least_rtt_ms,
             "drift_ppm": self.drift_ppm,
             "doubts": self.doubts,
         }
@@ -91,24 +98,27 @@ def estimate(found: Measured) -> Estimates:
     if not found.echoes:
         nothing = Quantity.none("no echo came back")
         none = _nothing("no echo came back")
-        return Estimates(nothing, none, none, 0.0, ["no echo came back: is UDP blocked?"])
+        return Estimates(nothing, none, none, 0.0, 0.0, ["no echo came back: is UDP blocked?"])
     clocks = Clocks(found.echoes)
-    loaded = _loaded(clocks.rtts[: found.idle])
+    loaded = _loaded(clocks.rtts[: found.idle], min(clocks.rtts))
     forward = direction(found.forward, clocks, found.mtu, back=False, loaded=loaded)
     back = direction(found.back, clocks, found.mtu, back=True, loaded=loaded)
     doubts = list(found.notes)
     if loaded:
         doubts.append("round trips vary on the idle path like those in a queue: others load it")
     rtt = _base_rtt(clocks, forward, back, loaded)
-    return Estimates(rtt, forward, back, clocks.slope * 1e6, doubts)
+    return Estimates(rtt, forward, back, min(clocks.rtts) * 1e3, clocks.slope * 1e6, doubts)
 
 
-def _loaded(rtts: list[float]) -> bool:
-    """Whether echoes wait in others' queue: they vary, and slowly. Jitter varies from packet to packet."""
+def _loaded(rtts: list[float], least: float) -> bool:
+    """Whether idle echoes wait in others' queue: all of them, or they vary slowly, as jitter does not."""
     if len(rtts) < 20:
         return False
     ordered = sorted(rtts)
-    if quantile(ordered, 0.5) - ordered[0] < _LOADED_S + 0.03 * ordered[0]:
+    much = _LOADED_S + 0.03 * least
+    if ordered[0] - least > much:
+        return True
+    if quantile(ordered, 0.5) - least < much:
         return False
     mean = fmean(rtts)
     spread = sum((one - mean) ** 2 for one in rtts)
@@ -157,8 +167,13 @@ def direction(streams: dict[str, Stream], clocks: Clocks, mtu: int, *, back: boo
     found.policer_bps = Quantity.none("no policer binds; one that would not bind at this rate is not seen")
     found.bucket_bytes = found.policer_bps
     rate, sustained = _rate(traces, full, found, noise_s, mtu)
+    if rate.value is not None and _all_arrives(full, noise_s, mtu):
+        found.at_least_bps = full.rate
+        rate = Quantity.none(f"all that was sent arrived; it is at least {full.rate / 1e6:.4g} Mbit/s")
     found.rate_bps = rate
     _others(found, traces, full, sustained, loaded)
+    if loaded:
+        found.jitter_ms = {}
     if rate.value is None:
         _not_steady(found, rate.why)
         return found
@@ -179,6 +194,12 @@ def _idle(found: Direction, below: Trace | None) -> None:
     found.duplicates = below.duplicates
 
 
+def _all_arrives(full: rates.Overload, noise_s: float, mtu: int) -> bool:
+    """Whether an overload was none: nothing is dropped, and nothing waits."""
+    waits = sorted(wait for at in range(len(full.trace)) if (wait := full.trace.wait(at)) == wait)
+    return full.loss < 0.05 and quantile(waits, 0.9) < 0.002 + noise_s + 3 * mtu * 8 / full.rate
+
+
 def _polices(full: rates.Overload, gentle: Trace | None, found: Direction, noise_s: float, mtu: int) -> bool:
     """Whether packets are dropped, but none waits."""
     if gentle is None:
@@ -186,13 +207,15 @@ def _polices(full: rates.Overload, gentle: Trace | None, found: Direction, noise
     fat = gentle.flow(0)
     late = fat.sent[0] + 0.4 * (fat.sent[-1] - fat.sent[0])
     tail = fat.only(lambda at: fat.sent[at] > late)
-    waits = [wait for at in range(len(tail)) if (wait := tail.wait(at)) == wait]
-    if not waits:
+    beside = rates.beside_lost(tail)
+    if not beside or not full.beside:
         return False
     share = tail.lost / len(tail)
     jitter = 3 * found.jitter_ms.get("p50", 0.0) / 1e3
     short = max(0.75 * mtu * 8 / max(full.rate, found.link_bps or 0.0), jitter, 0.0002)
-    return share > 0.04 + 2 * (found.loss.value or 0.0) and median(waits) < short
+    # A queue whose rate changes is empty for a while, but not when it drops.
+    unqueued = median(beside) < short and median(full.beside) < 5 * short
+    return unqueued and share > 0.04 + 2 * (found.loss.value or 0.0)
 
 
 def _unqueued(full: rates.Overload, mtu: int) -> bool:
@@ -236,7 +259,10 @@ def _rate(
             sustained = busy
     steady = max(one for one, _ in candidates) <= (1 + _STEADY) * min(one for one, _ in candidates)
     found.pieces = _pieces(traces, noise_s + 2 * mtu * 8 / full.rate)
-    if not steady or _changes(found.pieces):
+    if gentle is not None:
+        steady = steady and not rates.contradicts(gentle, candidates[0][0], noise_s + 3 * mtu * 8 / full.rate)
+    unsure = candidates[0][1] > _STEADY and len(full.trace) > _ENOUGH
+    if not steady or unsure or _changes(found.pieces):
         return Quantity.none("the rate changes, or others take part of it"), sustained
     value, error = candidates[0]
     error = max(error, *(abs(one / value - 1) for one, _ in candidates))
@@ -280,10 +306,14 @@ def _others(
 ) -> None:
     """How much of the rate others take, at least."""
     train = rates.train_rate(traces[TRAIN]) if TRAIN in traces else 0.0
-    if not loaded and found.rate_bps.value is not None:
-        found.others_bps = Quantity(0.0, 0.0, max(0.02 * sustained, 0.0), "none is seen")
-    elif loaded and train > sustained:
-        found.others_bps = Quantity(train - sustained, 0.0, train, "beside what the probe takes from them")
+    if loaded:
+        # Whatever a train has between its packets, it is little of theirs.
+        most = max(train, full.rate, sustained)
+        found.others_bps = Quantity(max(0.0, most - sustained), 0.0, most, "beside what the probe displaces")
+    elif found.rate_bps.value is not None:
+        found.others_bps = Quantity(0.0, 0.0, 0.02 * sustained, "none is seen")
+    elif found.at_least_bps is not None:
+        found.others_bps = Quantity.none("the path was never full")
     else:
         found.others_bps = Quantity.none("a rate that changes looks like others' traffic")
 

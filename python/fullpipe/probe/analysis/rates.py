@@ -111,6 +111,27 @@ def busy_rate(trace: Trace, above: float, least_s: float = 0.15) -> tuple[float,
     return (bits / seconds if seconds else 0.0), seconds, relative_error(longest)
 
 
+def contradicts(gentle: Trace, rate: float, above: float) -> bool:
+    """Whether a stage that sends faster than a rate meets no queue for so long that the rate cannot be true.
+
+    While nothing is lost, the queue grows by what is sent beyond the rate.
+    """
+    fat = gentle.flow(0)
+    offered = sum(fat.sizes) * 8 / max(fat.sent[-1] - fat.sent[0], 1e-9)
+    if offered < 1.04 * rate:
+        return False
+    longest = max(0.3, 2 * (above + 0.003) / (offered / rate - 1))
+    begin: float | None = None
+    for at in range(len(fat)):
+        if not fat.ok(at) or fat.wait(at) > above:
+            begin = None
+        elif begin is None:
+            begin = fat.sent[at]
+        elif fat.sent[at] - begin > longest:
+            return True
+    return False
+
+
 def slot_rate(trace: Trace, about: float, mtu: int) -> tuple[float, float] | None:
     """The rate by the distance of packets that followed each other, and its relative error.
 
