@@ -4,18 +4,20 @@ import math
 import random
 from array import array
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
 from fullpipe._native import ScenarioError
-from fullpipe.probe import path_file
+from fullpipe.probe import page, path_file, validation
 from fullpipe.probe.analysis import behaviour, kinds, rates
 from fullpipe.probe.analysis.estimate import BELOW, BUCKET, FOLLOW, GENTLE, MILD, OVER, RAMP, TRAIN, estimate
 from fullpipe.probe.analysis.quantity import Quantity
 from fullpipe.probe.analysis.traces import Clocks, Trace
+from fullpipe.probe.answer import Answer
 from fullpipe.probe.control import Refused
+from fullpipe.probe.flows import TcpFlow
 from fullpipe.probe.stamps import LOST, Measured, Stream
 from fullpipe.scenario import scenario
 
@@ -174,6 +176,48 @@ def test_a_changing_rate_is_no_one_rate_but_pieces() -> None:
     trace = path_file.deliveries(way.pieces)
     times = [int(line) for line in trace.split()]
     assert times == sorted(times) and len(times) > 1000
+
+
+def test_a_rate_that_rises_in_a_stage_is_no_policer_and_no_rate() -> None:
+    """The queue is empty for more than half of a stage that drops in its first part."""
+    world = World(Pipe(rate=10e6))
+    rises = world.now + 4.5
+    world.forward.changing = lambda time: 10e6 if time < rises else 20e6
+    found = estimate(world.all(10e6)).forward
+    assert found.discipline is None and found.rate_bps.value is None
+    assert found.policer_bps.value is None
+
+
+def test_a_path_that_carries_all_is_at_least_as_fast(tmp_path: Path) -> None:
+    found = estimate(World(Pipe(rate=10e9, buffer=1e9)).all(20e6))
+    assert found.forward.rate_bps.value is None and "at least 40" in found.forward.rate_bps.why
+    text = path_file.toml(found, "there")
+    assert "assumed: all that was sent arrived" in text
+
+
+def test_a_flow_beside_its_simulation_names_what_misses(tmp_path: Path) -> None:
+    found = estimate(World(Pipe()).all(20e6))
+    path_file.write(found, "there", tmp_path)
+    like = TcpFlow("cubic", "forward", 3.0, 18.5e6, 65.0, 20)
+    (checked,), notes = validation.validate(found, [like], MTU, tmp_path)
+    assert not notes and checked.rtt_ms.mean == pytest.approx(65, abs=15)
+    slow = replace(like, goodput_bps=2e6, rtt_ms=checked.rtt_ms.mean, retransmissions=8)
+    (checked,), _ = validation.validate(found, [slow], MTU, tmp_path)
+    assert checked.goodput_mbps.off and "rate" in checked.misses
+    late = replace(like, goodput_bps=checked.goodput_mbps.mean * 1e6, rtt_ms=200.0)
+    (checked,), _ = validation.validate(found, [late], MTU, tmp_path)
+    assert "queue" in checked.misses
+
+
+def test_the_answer_says_what_was_not_measurable(tmp_path: Path) -> None:
+    found = World(Pipe(loss=0.01)).all(20e6)
+    answer = Answer.of("there", found, tmp_path)
+    assert answer.sentence.startswith("To there: 2")
+    assert any(line.startswith("policer, bucket:") for line in answer.not_measurable)
+    assert any("back:" in line for line in answer.not_measurable)
+    answer.write(tmp_path)
+    text = page.write(answer, tmp_path).read_text()
+    assert "Not measurable" in text and text.count("<figure") == 2
 
 
 def test_codels_law_is_recognised_and_chance_is_not() -> None:
