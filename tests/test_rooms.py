@@ -24,6 +24,7 @@ ROOMS = (
     "simulation",
     "conformance",
     "advisor",
+    "probe",
     "gate",
     "cli",
     "__main__",

@@ -1,7 +1,7 @@
 """The native half of Fullpipe. Private: use the names in `fullpipe`."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, TypeAlias, final
+from typing import Literal, Self, TypeAlias, final
 
 __all__ = [
     "Ack",
@@ -97,6 +97,54 @@ class Cancel:
 
     def __init__(self) -> None: ...
     def set(self) -> None: ...
+
+@final
+class ProbePlane:
+    """One end of a path measurement's datagrams: receives until it is ended, or a limit is reached.
+
+    Needs Linux; elsewhere, it raises `WorldError` when it is made.
+    """
+
+    def __new__(
+        cls,
+        sockets: Sequence[int],
+        *,
+        v6: bool,
+        cookie: int,
+        sent_bytes: int,
+        received_bytes: int,
+        rate_bps: float,
+        seconds: float,
+        records: int,
+    ) -> Self: ...
+    def send(
+        self,
+        stream: int,
+        pieces: Sequence[tuple[float, int, int, bool, int]],
+        *,
+        echo: bool,
+        rule: tuple[str, float, float],
+        silence_s: float,
+    ) -> tuple[bytes, str, float]:
+        """Sends a stage: columns of what was sent, why it ended, and how late the latest packet was."""
+
+    def arrived(self, stream: int) -> bytes:
+        """Takes out what arrived of a stage, as columns: nanoseconds i64, number u32, ECN u8."""
+
+    def exchanges(self, stream: int) -> bytes:
+        """The echoes of a stage: of each four times i64 in nanoseconds."""
+
+    def moved(self) -> tuple[int, int]:
+        """Bytes that left and that arrived."""
+
+    def spend(self, count: int) -> bool:
+        """Takes bytes that something else sends from the budget; False if they are not there."""
+
+    def dropped_here(self) -> int:
+        """Datagrams that this machine dropped because nobody read them."""
+
+    def end(self) -> None:
+        """Ends sending and receiving."""
 
 @final
 class Config:

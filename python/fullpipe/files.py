@@ -329,7 +329,7 @@ def remove_parts(folder: Path) -> None:
 _RESULTS = frozenset(
     (
         *("scenario.json", "claims.json", "map.json", "answers.json", "advice.json", "check.json"),
-        "analysis.json",
+        *("analysis.json", "probe.json"),
         *("grid.json", "conformance.json", "gate.json", "evaluation.json", "log.jsonl", "lock", "runs"),
     )
 )

@@ -13,6 +13,11 @@ mod kernel;
 mod kernel;
 mod laws;
 mod logs;
+#[cfg(target_os = "linux")]
+mod probe;
+#[cfg(not(target_os = "linux"))]
+#[path = "no_probe.rs"]
+mod probe;
 mod recordings;
 mod simulation;
 
@@ -312,6 +317,8 @@ mod _native {
     use crate::laws::{law, laws};
     #[pymodule_export]
     use crate::logs::Logs;
+    #[pymodule_export]
+    use crate::probe::PyPlane;
     #[pymodule_export]
     use crate::simulation::{FlowNow, PySimulation, QueueNow, simulate_with};
 

@@ -269,6 +269,10 @@ _OWN = {
         "Run a command, or a shell, behind an emulated path. Packets of a shell within a shell cross both "
         "paths.",
     ),
+    "probe": (
+        "probe:probe",
+        "Measure the path to another machine that runs Fullpipe, and write it as a scenario.",
+    ),
     "conform": (
         "conform:conform",
         "Test a controller by the examples that BBRv3's draft gives, and for known bugs of implementations.",

@@ -185,6 +185,36 @@ def _path_option(
     return (Annotated[bool, option], False) if flag else (Annotated[str | None, option], None)
 
 
+PathFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--path",
+        metavar="SCENARIO.toml",
+        help="Use the path of a scenario, e.g. one that `fullpipe probe` wrote. Options override it.",
+        show_default="none",
+        parser=path,
+    ),
+]
+
+
+def path_with_file(file: Path | None, given: dict[str, Any], *, back: bool) -> dict[str, Any]:
+    """The keys of a path: those of a file, if one is given, with options in place.
+
+    `back`: the command has a way back, too; otherwise, one in the file is a note.
+    """
+    if file is None:
+        return given
+    from fullpipe.scenario import of_file
+
+    own, reverse, notes = of_file.read(file, "file")
+    if reverse is not None and not back:
+        notes.append(f"{file.name} has a way back, which this command assumes to limit nothing")
+    for note in notes:
+        say(f"fullpipe: {note}")
+    found = of_file.beside(given, own)
+    return found if reverse is None or not back else {**found, "reverse": reverse}
+
+
 Ecn = Annotated[
     bool,
     typer.Option("--ecn", help="Negotiate ECN (always on for controllers that need it)."),

@@ -46,6 +46,7 @@ EVALUATION = Kind(
 )
 ADVICE = Kind("advice.json", lambda _message: "advice", lambda _message: "`fullpipe kernel advice`")
 PLAN = Kind("analysis.json", lambda _message: "plan", lambda _message: "`fullpipe plan analyse`")
+PROBE = Kind("probe.json", lambda _message: "probe", lambda _message: "`fullpipe probe`")
 # Kinds whose runs are kept in a store, which an interrupted command leaves without results.
 _STORED = (STUDY, GRID, MAP, ADVICE, EVALUATION)
 
@@ -65,7 +66,7 @@ def refuse_others(folder: Path, kind: Kind, of: Callable[[], object]) -> None:
 
 def _other(folder: Path, kind: Kind, of: Callable[[], object]) -> str | None:
     """The other command's results in a folder, in words; None if there are none."""
-    for one in (SCENARIO, STUDY, GRID, CHECK, CONFORMITY, MAP, ANSWERS, ADVICE, EVALUATION, PLAN):
+    for one in (SCENARIO, STUDY, GRID, CHECK, CONFORMITY, MAP, ANSWERS, ADVICE, EVALUATION, PLAN, PROBE):
         path = folder / one.file
         if not path.is_file():
             continue

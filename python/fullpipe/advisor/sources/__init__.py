@@ -1,4 +1,4 @@
-"""Paths from what people have: a table of paths, `ss -tin`, iperf3, Prometheus, browsers, a packet capture.
+"""Paths from what people have: a scenario, a table, `ss -tin`, iperf3, Prometheus, browsers, a capture.
 
 Each reader gives `Path`s: the fields of a question that the source has for a path, and why it lacks others.
 A field that the user gave comes before the one of the source.
@@ -6,7 +6,7 @@ A field that the user gave comes before the one of the source.
 
 from dataclasses import replace
 from pathlib import Path as File
-from typing import Protocol
+from typing import Any, Protocol
 
 import fullpipe._native as _native
 from fullpipe import reading
@@ -50,6 +50,8 @@ def read(path: File) -> Paths:
     piped = str(path) == _STANDARD_INPUT
     file = "standard input" if piped else str(path)
     kind = None if piped else _native.file_kind(file)
+    if kind is not None and kind[0] == "Scenario":
+        return Paths([_printable(_scenario(path))])
     if kind is not None and kind[0] == "Capture":
         return Paths(_printable(one) for one in capture.read(path))
     if kind is not None and kind[0] in kinds.CONVERTIBLE:
@@ -77,6 +79,19 @@ def read(path: File) -> Paths:
     raise mistake(
         "from", file, expected, "docs/how-to/advisor.md describes them; without one, give --rate and --rtt"
     )
+
+
+def _scenario(file: File) -> Path:
+    """The path of a scenario."""
+    from fullpipe.scenario import of_file
+
+    own, reverse, notes = of_file.read(file, "from")
+    if reverse is not None:
+        notes.append(f"{file.name} has a way back, which the answer assumes to limit nothing")
+    says: dict[str, Any] = {
+        name: value if isinstance(value, bool) else str(value) for name, value in own.items()
+    }
+    return Path(file.stem, says, left_out=tuple(notes))
 
 
 def _printable(path: Path) -> Path:

@@ -77,8 +77,9 @@ def advise(
         typer.Option(
             "--from",
             metavar="FILE",
-            help="Paths from a CSV file, `ss -tin`, `iperf3 -J`, Prometheus, browsers' timings or a packet "
-            "capture; - is standard input. docs/how-to/advisor.md has each form. Options override it.",
+            help="Paths from a scenario, e.g. the path.toml of `fullpipe probe`, a CSV file, `ss -tin`, "
+            "`iperf3 -J`, Prometheus, browsers' timings or a packet capture; - is standard input. "
+            "docs/how-to/advisor.md has each form. Options override it.",
             show_default="none",
             parser=shared.path,
         ),

@@ -13,6 +13,7 @@ from fullpipe.cli.options import (
     Attempts,
     Ecn,
     LogLimit,
+    PathFile,
     Pcap,
     Png,
     Qlog,
@@ -25,6 +26,7 @@ from fullpipe.cli.options import (
     folder_for,
     note_unused,
     path_options,
+    path_with_file,
     plain,
     print_agreement,
     print_json,
@@ -50,9 +52,11 @@ if TYPE_CHECKING:
 
 
 @path_options(
-    required=("rtt",),
     defaults={"rate": "", "rtt": ""},
-    more={"rate": " Needed, unless --deliveries is given."},
+    more={
+        "rate": " Needed, unless --deliveries or --path is given.",
+        "rtt": " Needed, unless --path is given.",
+    },
 )
 def compare(
     path: dict[str, Any],
@@ -74,6 +78,7 @@ def compare(
     ] = None,
     server: Annotated[list[str] | None, server_option(" One for each --program.")] = None,
     sender: Annotated[list[str] | None, sender_option(" One for all, or for each --program.")] = None,
+    file: PathFile = None,
     ecn: Ecn = False,
     duration: Annotated[str, typer.Option(help="Duration of each run.")] = "20 s",
     flows: Annotated[int, typer.Option(help="Flows of the same controller in each run.")] = 1,
@@ -109,7 +114,10 @@ def compare(
     compared: list[Chosen | Program] = [*(controllers or []), *given]
     if not compared:
         raise unusable("CC", "is missing", "name a controller, e.g. bbr1, or give --program and --server")
+    path = path_with_file(file, path, back=True)
     check_link(path)
+    if "rtt" not in path:
+        raise unusable("--rtt", "is missing", "add --rtt '40 ms', or --path with a scenario file")
     world = world or ("kernel" if program else registry.DEFAULT)
     names = [*(controllers or []), *(name_of(one.client) for one in given)]
     folder = folder_for(out, f"compare-{plain('-'.join(names))}", wanted=not as_json)

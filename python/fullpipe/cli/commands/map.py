@@ -14,10 +14,12 @@ from fullpipe.cli.options import (
     Ecn,
     Goal,
     Pacing,
+    PathFile,
     check_folder,
     console,
     engine_of,
     path_options,
+    path_with_file,
     results_folder,
     say,
 )
@@ -41,6 +43,7 @@ def map_(
         str, typer.Option("--y", metavar="WHAT=LOW..HIGH", help="Vertical axis, e.g. rtt=5ms..300ms.")
     ],
     path: dict[str, Any],
+    file: PathFile = None,
     ecn: Ecn = False,
     competitors: Competitors = None,
     flow_size: Annotated[str | None, typer.Option(help=FLOW_SIZE_HELP, show_default="long flows")] = None,
@@ -77,6 +80,7 @@ def map_(
 
     axes = dict(maps.axis(name, given) for name, given in (("x", x), ("y", y)))
     across, upwards = (maps.axis(name, given)[0] for name, given in (("x", x), ("y", y)))
+    path = path_with_file(file, path, back=False)
     assumed = {"rtt": "40 ms"} if "deliveries" in path else {"rate": "100 Mbit/s", "rtt": "40 ms"}
     asked = Question(
         **question.path_of({**assumed, **path}),

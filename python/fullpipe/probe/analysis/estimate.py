@@ -1,0 +1,376 @@
+"""All estimates of a measurement: a pure function of its stamps.
+
+First whether the path is steady and nobody else's; a single rate, and a discipline, are stated only of such
+a path. What a stage did not show is "not measurable", with the reason.
+"""
+
+import json
+from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import fmean
+from typing import Any
+
+from fullpipe.probe.analysis import behaviour, kinds, rates
+from fullpipe.probe.analysis.quantity import Quantity, median, quantile
+from fullpipe.probe.analysis.traces import Clocks, Trace, give_origin
+from fullpipe.probe.stamps import ECHO_BYTES, Measured, Stream
+
+# Stages; `stages` has what each is for.
+TRAIN, RAMP, GENTLE, MILD, BELOW, OVER, BUCKET = "train", "ramp", "gentle", "mild", "below", "over", "bucket"
+FOLLOW = "follow"
+# Echoes on an idle path that differ by more are kept waiting by something.
+_LOADED_S = 0.004
+# What hosts add to an echo, and the least error of a round-trip time.
+_HOST_S, _LEAST_RTT_S = 0.00025, 0.0003
+# Rates of stages that differ by more than this part are not of one steady path.
+_STEADY = 0.06
+# Fewer packets are an uncertain rate, and no unsteady one.
+_ENOUGH = 400
+_NOT_RUN = "the stage that shows it did not run"
+
+
+@dataclass
+class Direction:
+    """The estimates of one direction."""
+
+    rate_bps: Quantity
+    buffer_bytes: Quantity
+    buffer_ms: Quantity
+    loss: Quantity
+    reordered: Quantity
+    aggregation_ms: Quantity
+    policer_bps: Quantity
+    bucket_bytes: Quantity
+    # Of others' traffic: what a train shows of the rate beyond what a long stage gets.
+    others_bps: Quantity
+    discipline: str | None
+    why_no_discipline: str = ""
+    jitter_ms: dict[str, float] = field(default_factory=dict)
+    # All that was sent arrived: the rate is at least this.
+    at_least_bps: float | None = None
+    # The link's own rate, where a policer allows less.
+    link_bps: float | None = None
+    # What waits when the queue drops all that comes more: RED's threshold, or the limit.
+    ceiling_bytes: float | None = None
+    # A rate that changes: begin, end in seconds, and bits a second.
+    pieces: list[tuple[float, float, float]] = field(default_factory=list)
+    duplicates: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            name: value.to_dict() if isinstance(value, Quantity) else value
+            for name, value in vars(self).items()
+        }
+
+
+@dataclass
+class Estimates:
+    """The estimates of a path."""
+
+    rtt_ms: Quantity
+    forward: Direction
+    back: Direction
+    # The fastest echo, which is at least the base RTT.
+    least_rtt_ms: float
+    drift_ppm: float
+    # What disturbs the measurement: sentences.
+    doubts: list[str] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "rtt_ms": self.rtt_ms.to_dict(),
+            "forward": self.forward.to_dict(),
+            "back": self.back.to_dict(),
+            "least_rtt_ms": self.least_rtt_ms,
+            "drift_ppm": self.drift_ppm,
+            "doubts": self.doubts,
+        }
+
+    def to_json(self) -> str:
+        """As text."""
+        return json.dumps(self.to_dict(), indent=1)
+
+
+def estimate(found: Measured) -> Estimates:
+    """All estimates of what was measured."""
+    if not found.echoes:
+        nothing = Quantity.none("no echo came back")
+        none = _nothing("no echo came back")
+        return Estimates(nothing, none, none, 0.0, 0.0, ["no echo came back: is UDP blocked?"])
+    clocks = Clocks(found.echoes)
+    loaded = _loaded(clocks.rtts[: found.idle], min(clocks.rtts))
+    forward = direction(found.forward, clocks, found.mtu, back=False, loaded=loaded)
+    back = direction(found.back, clocks, found.mtu, back=True, loaded=loaded)
+    doubts = list(found.notes)
+    if loaded:
+        doubts.append("round trips vary on the idle path like those in a queue: others load it")
+    rtt = _base_rtt(clocks, forward, back, loaded)
+    return Estimates(rtt, forward, back, min(clocks.rtts) * 1e3, clocks.slope * 1e6, doubts)
+
+
+def _loaded(rtts: list[float], least: float) -> bool:
+    """Whether idle echoes wait in others' queue: all of them, or they vary slowly, as jitter does not."""
+    if len(rtts) < 20:
+        return False
+    ordered = sorted(rtts)
+    much = _LOADED_S + 0.03 * least
+    if ordered[0] - least > much:
+        return True
+    if quantile(ordered, 0.5) - least < much:
+        return False
+    mean = fmean(rtts)
+    spread = sum((one - mean) ** 2 for one in rtts)
+    together = sum((a - mean) * (b - mean) for a, b in pairwise(rtts))
+    return together > 0.6 * spread
+
+
+def _base_rtt(clocks: Clocks, forward: Direction, back: Direction, loaded: bool) -> Quantity:
+    if loaded:
+        return Quantity.none("others keep a queue on the path, and it may never have been empty")
+    ordered = sorted(clocks.rtts)
+    least = ordered[min(1, len(ordered) - 1)]
+    # What the echo itself needs on the slowest link of either way.
+    own = sum(
+        ECHO_BYTES * 8 / rate
+        for one in (forward, back)
+        if (rate := one.link_bps or one.rate_bps.value) is not None and rate > 0
+    )
+    value = least - own
+    # Hosts only add; so does the jitter of a path that is never as fast as this twice.
+    early = max(0.0, quantile(ordered, 0.05) - ordered[0])
+    low = value - max(_LEAST_RTT_S, 0.003 * value, min(early, 0.01 * value))
+    high = value + max(_HOST_S, 0.003 * value)
+    return Quantity(value, max(0.0, low), high).scaled(1e3)
+
+
+def direction(streams: dict[str, Stream], clocks: Clocks, mtu: int, *, back: bool, loaded: bool) -> Direction:
+    """The estimates of one direction, from its stages."""
+    traces = {name: clocks.trace(one, back=back) for name, one in streams.items() if len(one)}
+    if OVER not in traces or give_origin(list(traces.values()), mtu) is None:
+        return _nothing(_NOT_RUN)
+    found = _nothing("")
+    _idle(found, traces.get(BELOW))
+    full = rates.overload(traces[OVER])
+    if full.rate <= 0:
+        return _nothing("nothing arrives of an overload")
+    noise_s = found.jitter_ms.get("p90", 0.0) / 1e3
+    gentle = traces.get(GENTLE)
+    fastest = rates.peak([traces[name] for name in (OVER, RAMP, TRAIN) if name in traces])
+    found.link_bps = fastest or None
+    if _polices(full, gentle, found, noise_s, mtu):
+        _policed(found, traces)
+        return found
+    if GENTLE in traces or not _unqueued(full, mtu):
+        found.link_bps = None
+    found.policer_bps = Quantity.none("no policer binds; one that would not bind at this rate is not seen")
+    found.bucket_bytes = found.policer_bps
+    rate, sustained = _rate(traces, full, found, noise_s, mtu)
+    if rate.value is not None and _all_arrives(full, noise_s, mtu):
+        found.at_least_bps = full.rate
+        rate = Quantity.none(f"all that was sent arrived; it is at least {full.rate / 1e6:.4g} Mbit/s")
+    found.rate_bps = rate
+    _others(found, traces, full, sustained, loaded)
+    if loaded:
+        found.jitter_ms = {}
+    if rate.value is None:
+        _not_steady(found, rate.why)
+        return found
+    if loaded:
+        found.buffer_bytes = Quantity.none("others keep a queue on the path, of which the part is not known")
+    else:
+        _queue(found, traces, full, rate, noise_s, mtu)
+    found.buffer_ms = found.buffer_bytes.scaled(8e3 / rate.value)
+    return found
+
+
+def _idle(found: Direction, below: Trace | None) -> None:
+    """What the stage below saturation shows."""
+    if below is None:
+        return
+    found.loss, found.reordered = behaviour.loss(below), behaviour.reordering(below)
+    found.jitter_ms, found.aggregation_ms = behaviour.jitter_ms(below), behaviour.aggregation_ms(below)
+    found.duplicates = below.duplicates
+
+
+def _all_arrives(full: rates.Overload, noise_s: float, mtu: int) -> bool:
+    """Whether an overload was none: nothing is dropped, and nothing waits."""
+    waits = sorted(wait for at in range(len(full.trace)) if (wait := full.trace.wait(at)) == wait)
+    return full.loss < 0.05 and quantile(waits, 0.9) < 0.002 + noise_s + 3 * mtu * 8 / full.rate
+
+
+def _polices(full: rates.Overload, gentle: Trace | None, found: Direction, noise_s: float, mtu: int) -> bool:
+    """Whether packets are dropped, but none waits."""
+    if gentle is None:
+        return False
+    fat = gentle.flow(0)
+    late = fat.sent[0] + 0.4 * (fat.sent[-1] - fat.sent[0])
+    tail = fat.only(lambda at: fat.sent[at] > late)
+    beside = rates.beside_lost(tail)
+    if not beside or not full.beside:
+        return False
+    share = tail.lost / len(tail)
+    jitter = 3 * found.jitter_ms.get("p50", 0.0) / 1e3
+    short = max(0.75 * mtu * 8 / max(full.rate, found.link_bps or 0.0), jitter, 0.0002)
+    # A queue whose rate changes is empty for a while, but not when it drops.
+    unqueued = median(beside) < short and median(full.beside) < 5 * short
+    return unqueued and share > 0.04 + 2 * (found.loss.value or 0.0)
+
+
+def _unqueued(full: rates.Overload, mtu: int) -> bool:
+    """Whether an overload drops packets and lets the others wait for less than one packet and a half."""
+    waits = full.beside
+    return full.loss > 0.1 and bool(waits) and median(waits) < 1.5 * mtu * 8 / max(full.rate, 1.0)
+
+
+def _policed(found: Direction, traces: dict[str, Trace]) -> None:
+    # From where a stage's losses are steady, the bucket is empty.
+    parts = [rates.overload(traces[name]) for name in (OVER, BUCKET) if name in traces]
+    arrivals = [one.trace.only(lambda at, first=one.first: at >= first).arrivals() for one in parts]  # type: ignore[misc]
+    longest = max(arrivals, key=lambda part: part[-1][0] - part[0][0] if part else 0.0)
+    rate = rates.carried(longest)
+    error = max(0.005, min(0.2, rates.relative_error(longest)))
+    found.policer_bps = _before_or_behind(rate, error, found.loss)
+    found.rate_bps = found.policer_bps
+    found.discipline = kinds.POLICER
+    why = "a policer drops before the queue can fill"
+    found.buffer_bytes = found.buffer_ms = Quantity.none(why)
+    found.others_bps = Quantity.none("a policer hides what others send")
+    bucket = rates.intercept(traces.get(BUCKET, traces[OVER]), rate)
+    if bucket is None or bucket < 0:
+        found.bucket_bytes = Quantity.none("too few packets passed")
+    elif BUCKET in traces:
+        found.bucket_bytes = Quantity.around(bucket, max(1600.0, 0.06 * bucket))
+    else:
+        found.bucket_bytes = Quantity(bucket, bucket, None, "at least: the bucket may not have been full")
+
+
+def _rate(
+    traces: dict[str, Trace], full: rates.Overload, found: Direction, noise_s: float, mtu: int
+) -> tuple[Quantity, float]:
+    """The rate of a queue, and what a long stage of a little more got."""
+    candidates = [(full.rate, full.error)]
+    sustained = full.rate
+    if (gentle := traces.get(GENTLE)) is not None:
+        busy, seconds, error = rates.busy_rate(gentle, noise_s + max(3 * mtu * 8 / full.rate, 0.0005))
+        if seconds > 0.5:
+            candidates.insert(0, (busy, error))
+            sustained = busy
+    steady = max(one for one, _ in candidates) <= (1 + _STEADY) * min(one for one, _ in candidates)
+    found.pieces = _pieces(traces, noise_s + 2 * mtu * 8 / full.rate)
+    if gentle is not None:
+        steady = steady and not rates.contradicts(gentle, candidates[0][0], noise_s + 3 * mtu * 8 / full.rate)
+    unsure = candidates[0][1] > _STEADY and len(full.trace) > _ENOUGH
+    if not steady or unsure or _changes(found.pieces):
+        return Quantity.none("the rate changes, or others take part of it"), sustained
+    value, error = candidates[0]
+    error = max(error, *(abs(one / value - 1) for one, _ in candidates))
+    lost = found.loss
+    if lost.value and lost.value * len(traces[BELOW]) > 5:
+        busy_trace = full.trace.only(lambda at: at >= full.first)
+        slot = rates.slot_rate(busy_trace, full.rate, mtu)
+        if slot is None and gentle is not None:
+            slot = rates.slot_rate(gentle.flow(0), value, mtu)
+        if slot is not None:
+            return Quantity.around(slot[0], slot[0] * max(slot[1], 0.004)), sustained
+        return _before_or_behind(value, error, lost), sustained
+    return Quantity.around(value, value * error), sustained
+
+
+def _before_or_behind(arriving: float, error: float, loss: Quantity) -> Quantity:
+    """A rate from that of arrivals, where nobody knows whether random loss is before the link or behind."""
+    if loss.value is None or loss.high is None or loss.value == 0 or loss.value > 0.5:
+        return Quantity.around(arriving, arriving * error)
+    high = arriving / (1 - min(loss.high, 0.9)) * (1 + error)
+    return Quantity(arriving / (1 - loss.value / 2), arriving * (1 - error), high)
+
+
+def _pieces(traces: dict[str, Trace], above: float) -> list[tuple[float, float, float]]:
+    """Stretches of constant rate of the stages that keep the link busy."""
+    found = []
+    for name in (FOLLOW,) if FOLLOW in traces else (GENTLE, OVER):
+        if name in traces:
+            found += rates.pieces(traces[name], above)
+    return found
+
+
+def _changes(pieces: list[tuple[float, float, float]]) -> bool:
+    """Whether long pieces differ."""
+    long = [bps for begin, end, bps in pieces if end - begin > 0.15]
+    return bool(long) and max(long) > 1.15 * min(long)
+
+
+def _others(
+    found: Direction, traces: dict[str, Trace], full: rates.Overload, sustained: float, loaded: bool
+) -> None:
+    """How much of the rate others take, at least."""
+    train = rates.train_rate(traces[TRAIN]) if TRAIN in traces else 0.0
+    if loaded:
+        # Whatever a train has between its packets, it is little of theirs.
+        most = max(train, full.rate, sustained)
+        found.others_bps = Quantity(max(0.0, most - sustained), 0.0, most, "beside what the probe displaces")
+    elif found.rate_bps.value is not None:
+        found.others_bps = Quantity(0.0, 0.0, 0.02 * sustained, "none is seen")
+    elif found.at_least_bps is not None:
+        found.others_bps = Quantity.none("the path was never full")
+    else:
+        found.others_bps = Quantity.none("a rate that changes looks like others' traffic")
+
+
+def _not_steady(found: Direction, why: str) -> None:
+    found.buffer_bytes = found.buffer_ms = Quantity.none(why)
+    found.why_no_discipline = why
+
+
+def _queue(
+    found: Direction, traces: dict[str, Trace], full: rates.Overload, rate: Quantity, noise_s: float, mtu: int
+) -> None:
+    """The discipline and, where it shows, what the queue holds."""
+    assert rate.value is not None
+    jitter = (found.jitter_ms.get("p50", 0.0) / 1e3, noise_s)
+    buffer = rates.buffer(full, rate, jitter, mtu)
+    waiting = median(full.beside) if full.beside else None
+    if GENTLE not in traces:
+        found.why_no_discipline = _NOT_RUN
+        found.buffer_bytes = (
+            Quantity.none("packets are dropped without a queue, as by a policer; the full measurement tells")
+            if _unqueued(full, mtu)
+            else buffer
+        )
+        return
+    loss_high = found.loss.high or 0.0
+    gentle = kinds.pressure(traces[GENTLE], rate.value, noise_s, loss_high, mtu)
+    mild = None
+    if MILD in traces:
+        mild = kinds.pressure(traces[MILD], rate.value, noise_s, loss_high, mtu, gentle.top_s)
+    kind = kinds.kind(gentle, mild, waiting, found.loss.value or 0.0, rate.value)
+    if kind == kinds.TAIL and full.loss < 0.1:
+        found.why_no_discipline = buffer.why
+    else:
+        found.discipline = kind
+    found.ceiling_bytes = None if waiting is None else waiting * rate.value / 8
+    found.buffer_bytes = buffer
+    if kind in (kinds.RED, kinds.DUAL, kinds.STEP, kinds.FAIR):
+        found.buffer_bytes = Quantity.none(f"{kind} drops before its limit, or elsewhere than at its end")
+    elif kind == kinds.AQM and buffer.value is not None:
+        found.buffer_bytes = Quantity.none("an AQM may drop before its limit")
+    elif kind == kinds.TAIL and buffer.value is not None:
+        fat = traces[GENTLE].flow(0)
+        begin = fat.sent[0] + 0.4 * (fat.sent[-1] - fat.sent[0])
+        first = next((at for at, time in enumerate(fat.sent) if time > begin), 0)
+        beside = sorted(rates.beside_lost(fat, first))
+        if len(beside) > 20 and 1 - _arrived(fat, first) > 0.05:
+            # Of two queues in a row, a gentle overload fills the slower one's only.
+            inner = quantile(beside, 0.75) * rate.value / 8 + mtu
+            if buffer.value > 1.2 * inner + 3 * mtu:
+                found.buffer_bytes = Quantity.around(inner, max(mtu, 0.05 * inner), least=mtu)
+
+
+def _arrived(trace: Trace, first: int) -> float:
+    return sum(trace.ok(at) for at in range(first, len(trace))) / max(1, len(trace) - first)
+
+
+def _nothing(why: str) -> Direction:
+    none = Quantity.none(why or _NOT_RUN)
+    return Direction(none, none, none, none, none, none, none, none, none, None, why or "")

@@ -1,0 +1,259 @@
+"""The bottleneck: its rate, what fits into its queue, and whether it polices instead.
+
+The rate is that of arrivals while the queue cannot be empty. With random loss behind the link these are too
+few; the distance of packets that followed each other over the link is not changed by that.
+"""
+
+import math
+from bisect import bisect_left
+from dataclasses import dataclass
+from itertools import accumulate
+from statistics import fmean, pstdev
+
+from fullpipe.measures.statistics import t_quantile
+from fullpipe.probe.analysis.quantity import Quantity, median, quantile
+from fullpipe.probe.analysis.traces import Trace, gaps
+
+# An interval is never narrower than what stamps and hosts add: this part of the rate.
+_LEAST_PART = 0.003
+_BLOCKS = 8
+# Dropped packets of an overload that are not yet a steady one.
+_FIRST_DROPS = 3
+
+
+@dataclass(frozen=True)
+class Overload:
+    """The part of an overload in which the queue is full."""
+
+    trace: Trace
+    # From which packet on.
+    first: int
+    rate: float
+    # Relative standard error, from blocks of time.
+    error: float
+    loss: float
+    # Waits of packets that were let in beside dropped ones.
+    beside: list[float]
+
+
+def carried(arrivals: list[tuple[float, int]]) -> float:
+    """The rate of arrivals in bits a second, without the first packet; 0 if there are too few."""
+    if len(arrivals) < 3 or arrivals[-1][0] <= arrivals[0][0]:
+        return 0.0
+    return sum(size for _, size in arrivals[1:]) * 8 / (arrivals[-1][0] - arrivals[0][0])
+
+
+def block_rates(arrivals: list[tuple[float, int]]) -> list[float]:
+    """The rates of successive parts."""
+    step = len(arrivals) // _BLOCKS
+    if step < 3:
+        return []
+    return [carried(arrivals[at : at + step + 1]) for at in range(0, step * _BLOCKS, step)]
+
+
+def relative_error(arrivals: list[tuple[float, int]]) -> float:
+    """Half the width of the interval of a rate, relative to it."""
+    rates = block_rates(arrivals)
+    if not rates or fmean(rates) <= 0:
+        return 0.05
+    spread = t_quantile(len(rates) - 1) * pstdev(rates) / fmean(rates) / math.sqrt(len(rates) - 1)
+    # A packet more or less at either end.
+    return max(_LEAST_PART, min(spread, 0.5), 1.5 / len(arrivals))
+
+
+def overload(trace: Trace) -> Overload:
+    """Where the queue is full in a stage that sends too fast."""
+    lost = [at for at in range(len(trace)) if not trace.ok(at)]
+    first = len(trace) // 2
+    if len(lost) > _FIRST_DROPS:
+        first = lost[min(len(lost) - 1, _FIRST_DROPS + len(trace) // 50)]
+    busy = trace.only(lambda at: at >= first)
+    arrivals = busy.arrivals()
+    return Overload(
+        trace,
+        first,
+        carried(arrivals),
+        relative_error(arrivals),
+        busy.lost / max(1, len(busy)),
+        beside_lost(trace, first),
+    )
+
+
+def beside_lost(trace: Trace, first: int = 0) -> list[float]:
+    """The waits of the packets right before and after each that was lost."""
+    near = {
+        at + step
+        for at in range(first, len(trace))
+        if not trace.ok(at)
+        for step in (-1, 1)
+        if 0 <= at + step < len(trace) and trace.ok(at + step)
+    }
+    return [trace.wait(at) for at in sorted(near)]
+
+
+def busy_rate(trace: Trace, above: float, least_s: float = 0.15) -> tuple[float, float, float]:
+    """The rate over all stretches in which the queue never was below `above`; seconds; relative error."""
+    order = sorted(
+        (trace.arrived[at], trace.sizes[at], trace.wait(at)) for at in range(len(trace)) if trace.ok(at)
+    )
+    stretch: list[tuple[float, int]] = []
+    bits = seconds = 0.0
+    longest: list[tuple[float, int]] = []
+    for time, size, wait in [*order, (math.inf, 0, -math.inf)]:
+        if wait >= above:
+            stretch.append((time, size))
+            continue
+        if len(stretch) > 5 and stretch[-1][0] - stretch[0][0] >= least_s:
+            bits += sum(one for _, one in stretch[1:]) * 8
+            seconds += stretch[-1][0] - stretch[0][0]
+            longest = max(longest, stretch, key=len)
+        stretch = []
+    return (bits / seconds if seconds else 0.0), seconds, relative_error(longest)
+
+
+def contradicts(gentle: Trace, rate: float, above: float) -> bool:
+    """Whether a stage that sends faster than a rate meets no queue for so long that the rate cannot be true.
+
+    While nothing is lost, the queue grows by what is sent beyond the rate.
+    """
+    fat = gentle.flow(0)
+    offered = sum(fat.sizes) * 8 / max(fat.sent[-1] - fat.sent[0], 1e-9)
+    if offered < 1.04 * rate:
+        return False
+    longest = max(0.3, 2 * (above + 0.003) / (offered / rate - 1))
+    begin: float | None = None
+    for at in range(len(fat)):
+        if not fat.ok(at) or fat.wait(at) > above:
+            begin = None
+        elif begin is None:
+            begin = fat.sent[at]
+        elif fat.sent[at] - begin > longest:
+            return True
+    return False
+
+
+def slot_rate(trace: Trace, about: float, mtu: int) -> tuple[float, float] | None:
+    """The rate by the distance of packets that followed each other, and its relative error.
+
+    None where stamps are too coarse for that, or packets are not evenly spaced.
+    """
+    distances = gaps([time for time, size in trace.arrivals() if size == mtu])
+    if about <= 0 or not distances:
+        return None
+    middle = mtu * 8 / about
+    chosen: list[float] = []
+    for _ in range(4):
+        chosen = [one for one in distances if 0.5 * middle < one < 1.5 * middle]
+        if len(chosen) < 50:
+            return None
+        middle = fmean(chosen)
+    close = sum(one < 0.5 * middle for one in distances) / len(distances)
+    if close > 0.03 or pstdev(chosen) > 0.2 * middle or abs(mtu * 8 / middle / about - 1) > 0.08:
+        return None
+    return mtu * 8 / middle, max(_LEAST_PART, 2 * pstdev(chosen) / middle / math.sqrt(len(chosen)))
+
+
+def train_rate(trace: Trace) -> float:
+    """What a train of packets, sent at once, says of the rate: also beside others, hardly theirs."""
+    return carried(trace.arrivals()) if len(trace) - trace.lost > 8 else 0.0
+
+
+def peak(traces: list[Trace]) -> float:
+    """The highest rate of twenty arrivals in a row, but for the highest tenth."""
+    best = 0.0
+    for one in traces:
+        arrivals = one.arrivals()
+        if len(arrivals) <= 40:
+            continue
+        sums = list(accumulate(size for _, size in arrivals))
+        rates = sorted(
+            (sums[at + 20] - sums[at]) * 8 / max(arrivals[at + 20][0] - arrivals[at][0], 1e-6)
+            for at in range(len(arrivals) - 20)
+        )
+        best = max(best, quantile(rates, 0.9))
+    return best
+
+
+def buffer(full: Overload, rate: Quantity, jitter: tuple[float, float], mtu: int) -> Quantity:
+    """Bytes that fit into a queue that drops at its tail. `jitter`: in the middle, and its p90."""
+    if rate.value is None:
+        return rate
+    if full.loss < 0.1 or len(full.beside) < 5:
+        waits = sorted(wait for at in range(len(full.trace)) if (wait := full.trace.wait(at)) == wait)
+        most = quantile(waits, 0.99) * 1e3 if waits else 0.0
+        return Quantity.none(f"the queue did not overflow; it holds more than {most:.0f} ms")
+    shift, p90 = jitter if jitter[1] > 0.0015 else (0.0, jitter[1])
+    ordered = sorted(full.beside)
+    found = (median(ordered) - shift) * rate.value / 8 + mtu
+    spread = (quantile(ordered, 0.75) - quantile(ordered, 0.25)) / 2 * rate.value / 8
+    relative = ((rate.high or rate.value) - rate.value) / rate.value
+    half = max(
+        mtu,
+        0.03 * found,
+        min(spread, 0.1 * found),
+        relative * found,
+        min(p90 / 2 * rate.value / 8, 0.1 * found),
+    )
+    return Quantity.around(found, half, least=mtu)
+
+
+def intercept(trace: Trace, rate: float) -> float | None:
+    """Bytes that came beyond what a rate explains: a policer's bucket (Flach et al., SIGCOMM 2016, 3.1)."""
+    arrivals = trace.arrivals()
+    if len(arrivals) <= 10:
+        return None
+    sums = list(accumulate(size for _, size in arrivals))
+    beyond = [
+        total - rate / 8 * (time - arrivals[0][0]) for total, (time, _) in zip(sums, arrivals, strict=True)
+    ]
+    return median(beyond[len(beyond) // 2 :])
+
+
+def pieces(
+    trace: Trace, above: float, window_s: float = 0.05, change: float = 0.06
+) -> list[tuple[float, float, float]]:
+    """Stretches of about constant rate of the arrivals: begin, end, bits a second.
+
+    Splits where the cumulative curve bends most, as long as both rates differ by `change`. Stretches in which
+    packets mostly waited for less than `above` say what was sent, and are left out.
+    """
+    arrivals = trace.arrivals()
+    if len(arrivals) < 3:
+        return []
+    found: list[tuple[float, float, float]] = []
+    waiting = [(0, len(arrivals) - 1)]
+    while waiting:
+        a, b = waiting.pop()
+        cut = _cut(arrivals, a, b, window_s, change)
+        if cut is None:
+            found.append((arrivals[a][0], arrivals[b][0], carried(arrivals[a : b + 1])))
+        else:
+            waiting += [(cut, b), (a, cut)]
+    waits = sorted((trace.arrived[at], trace.wait(at)) for at in range(len(trace)) if trace.ok(at))
+
+    def busy(begin: float, end: float) -> bool:
+        first, last = bisect_left(waits, (begin, -math.inf)), bisect_left(waits, (end, math.inf))
+        return 5 * sum(wait > above for _, wait in waits[first:last]) > 4 * (last - first)
+
+    return [one for one in sorted(found) if one[2] > 0 and busy(one[0], one[1])]
+
+
+def _cut(arrivals: list[tuple[float, int]], a: int, b: int, window_s: float, change: float) -> int | None:
+    """Where the cumulative curve is farthest from a straight line, if that is a change of the rate."""
+    (begin, _), (end, _) = arrivals[a], arrivals[b]
+    if end - begin < 4 * window_s or b - a < 20:
+        return None
+    total = sum(size for _, size in arrivals[a + 1 : b + 1])
+    so_far, farthest, where = 0, 0.0, a
+    for at in range(a + 1, b):
+        so_far += arrivals[at][1]
+        off = abs(so_far - total * (arrivals[at][0] - begin) / (end - begin))
+        if off > farthest:
+            farthest, where = off, at
+    if min(arrivals[where][0] - begin, end - arrivals[where][0]) < window_s:
+        return None
+    left, right = carried(arrivals[a : where + 1]), carried(arrivals[where : b + 1])
+    largest = 3 * max(size for _, size in arrivals[a : b + 1])
+    if min(left, right) <= 0 or max(left, right) / min(left, right) < 1 + change or farthest < largest:
+        return None
+    return where

@@ -1,0 +1,252 @@
+"""The near end: what the stages call."""
+
+import socket
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, TypeAlias
+
+from fullpipe.errors import mistake
+from fullpipe.probe import flows, ports
+from fullpipe.probe.control import CONTROL, DOWN, UP, Channel, Limits, Refused, prove
+from fullpipe.probe.flows import TcpFlow
+from fullpipe.probe.stamps import ECHO_BYTES, Measured, Stream, column
+from fullpipe.text import shown
+
+# A rate in bits a second, packets, bytes of each, whether every second can be marked, nanoseconds between a
+# thin flow's packets.
+Piece: TypeAlias = tuple[float, int, int, bool, int]
+Rule: TypeAlias = tuple[str, float, float]
+WHOLE: Rule = ("whole", 0.0, 0.0)
+
+
+_PATIENCE_S = 10.0
+_KNOCK_EVERY_S = 0.1
+# A sender that is later than this has been kept from the processor: the stage is repeated once.
+LATE_S = 0.010
+
+
+class Client:
+    """A measurement, from the handshake on."""
+
+    def __init__(self, host: str, port: int, token: str, limits: Limits) -> None:
+        self.host, self.port, self.token, self.limits = host, port, token, limits
+        self.found = Measured()
+        self._began = time.monotonic()
+        self._stream = 0
+        self._control_bytes = 0
+        try:
+            connection = socket.create_connection((host, port), timeout=_PATIENCE_S)
+        except OSError as error:
+            expected = f"a machine that runs `fullpipe probe serve` ({error.strerror or error})"
+            raise mistake(
+                "host", host, expected, "start it there with --bind, and check name, port and firewall"
+            ) from None
+        self.channel = Channel(connection, _PATIENCE_S)
+        self._sockets: list[socket.socket] = []
+        try:
+            secret = prove(self.channel, token, CONTROL)
+            self.address: tuple[str, int] = connection.getpeername()[:2]
+            self.channel.get()
+            self._sockets = ports.client_sockets(self.address)
+            with _repeated(lambda: ports.knock(self._sockets, secret)):
+                self.channel.get()
+            self.plane = ports.plane(self._sockets, secret, limits)
+        except BaseException:
+            self._hang_up()
+            raise
+        info = flows.Info.of(connection)
+        self.rtt_s = info.rtt_s
+        self.found.mtu = max(576, min(1500, info.pmtu or 1500))
+
+    def close(self) -> None:
+        """Ends the measurement at both ends."""
+        with suppress(Refused):
+            self.channel.put({"op": "end"})
+        self.plane.end()
+        self._hang_up()
+
+    def _hang_up(self) -> None:
+        for one in (*self._sockets, self.channel.connection):
+            one.close()
+
+    @property
+    def seconds(self) -> float:
+        """Since the start."""
+        return time.monotonic() - self._began
+
+    @property
+    def bytes(self) -> int:
+        """All bytes that left and arrived, with those of the control connection."""
+        sent, arrived = self.plane.moved()
+        return sent + arrived + self.channel.bytes
+
+    @property
+    def bytes_left(self) -> int:
+        """What may still be sent."""
+        return max(0, self.limits.bytes - int(self.plane.moved()[0]))
+
+    @property
+    def _silence_s(self) -> float:
+        return flows.silence_s(self.rtt_s)
+
+    def echo(self, count: int, gap_s: float) -> list[float]:
+        """Sends requests and waits for the answers; their round-trip times in seconds."""
+        stream = self._next()
+        piece = (ECHO_BYTES * 8 / gap_s, count, ECHO_BYTES, False, 0)
+        self.plane.send(stream, [piece], echo=True, rule=WHOLE, silence_s=self._silence_s + count * gap_s)
+        until = time.monotonic() + min(2.0, 4 * self.rtt_s + 0.1)
+        while len(raw := self.plane.exchanges(stream)) < 32 * count and time.monotonic() < until:
+            time.sleep(0.005)
+        times = column("q", raw)
+        found = [(times[at], times[at + 1], times[at + 2], times[at + 3]) for at in range(0, len(times), 4)]
+        # A server that says impossible times is left out.
+        found = [one for one in found if 0 <= one[2] - one[1] <= one[3] - one[0] < 60_000_000_000]
+        self.found.echoes += found
+        rtts = [(one[3] - one[0] - one[2] + one[1]) / 1e9 for one in found]
+        if rtts:
+            self.rtt_s = min(self.rtt_s, *rtts) if len(self.found.echoes) > len(found) else min(rtts)
+        return rtts
+
+    def drain(self) -> None:
+        """Waits until small packets are about as fast as ever."""
+        for _ in range(20):
+            rtts = self.echo(4, 0.002)
+            if rtts and min(rtts) < self.rtt_s + max(0.003, 0.03 * self.rtt_s):
+                return
+            time.sleep(0.05)
+
+    def forward(self, name: str, pieces: Sequence[Piece], rule: Rule = WHOLE) -> Stream:
+        """Sends a stage, and fetches what arrived of it."""
+        return self._stage("forward", name, pieces, rule)
+
+    def back(self, name: str, pieces: Sequence[Piece], rule: Rule = WHOLE) -> Stream:
+        """Lets the server send a stage."""
+        return self._stage("back", name, pieces, rule)
+
+    def _stage(self, way: str, name: str, pieces: Sequence[Piece], rule: Rule) -> Stream:
+        once = self._forward if way == "forward" else self._back
+        made = once(pieces, rule)
+        spare = self.limits.seconds - self.seconds > 0.4 * self.limits.seconds
+        if made.late_s > LATE_S and spare:
+            self.drain()
+            self.found.notes.append(
+                f"{way} {name}: repeated, because the sender was kept waiting for {1e3 * made.late_s:.0f} ms"
+            )
+            again = once(pieces, rule)
+            made = min(made, again, key=lambda one: one.late_s)
+        if made.late_s > LATE_S:
+            self.found.notes.append(
+                f"{way} {name}: the sender was kept waiting for {1e3 * made.late_s:.0f} ms"
+            )
+        if made.dropped_here:
+            self.found.notes.append(
+                f"{way} {name}: the receiving machine itself dropped {made.dropped_here} packets"
+            )
+        getattr(self.found, way)[name] = made
+        return made
+
+    def _forward(self, pieces: Sequence[Piece], rule: Rule) -> Stream:
+        stream = self._next()
+        sent, end, late_s = self.plane.send(
+            stream, list(pieces), echo=False, rule=rule, silence_s=self._silence_s
+        )
+        if end == "silence":
+            raise Refused("nothing arrives at the other end any more, or it has stopped")
+        self.drain()
+        self.channel.put({"op": "fetch", "stream": stream})
+        message, arrived = self.channel.get()
+        made = Stream.of(sent, arrived)
+        made.end, made.late_s = end, late_s
+        made.dropped_here = self._newly_dropped(message.get("dropped_here"))
+        return made
+
+    def _back(self, pieces: Sequence[Piece], rule: Rule) -> Stream:
+        stream, before = self._next(), int(self.plane.dropped_here())
+        self.channel.put({"op": "send", "stream": stream, "pieces": list(pieces), "rule": list(rule)})
+        # It takes as long as the stage, and a moment more.
+        seconds = sum(8 * packets * size / rate for rate, packets, size, _, _ in pieces)
+        message, sent = self.channel.get(seconds + _PATIENCE_S)
+        time.sleep(min(1.0, 0.1 + self.rtt_s))
+        self.drain()
+        made = Stream.of(sent, self.plane.arrived(stream))
+        made.end, late_s = str(message.get("end"))[:10], message.get("late_s")
+        made.late_s = float(late_s) if isinstance(late_s, int | float) else 0.0
+        made.dropped_here = int(self.plane.dropped_here()) - before
+        return made
+
+    _dropped_there = 0
+
+    def _newly_dropped(self, all_: Any) -> int:
+        before, self._dropped_there = self._dropped_there, all_ if isinstance(all_, int) else 0
+        return max(0, self._dropped_there - before)
+
+    def _next(self) -> int:
+        self._stream += 1
+        return self._stream & 0xFFFF
+
+    def flow_up(self, controller: str, seconds: float) -> TcpFlow:
+        """A TCP flow to the server."""
+        connection = socket.socket(socket.AF_INET6 if ":" in self.address[0] else socket.AF_INET)
+        try:
+            flows.choose(connection, controller)
+            connection.settimeout(_PATIENCE_S)
+            connection.connect(self.address)
+            channel = Channel(connection, _PATIENCE_S)
+            prove(channel, self.token, UP)
+            channel.get()
+            return flows.send(connection, controller, "forward", seconds, self.limits, self.plane.spend)
+        except OSError as error:
+            raise Refused(
+                f"no TCP flow with {controller} can be made here ({error.strerror or error})"
+            ) from None
+        finally:
+            flows.abort(connection)
+
+    def flow_down(self, controller: str, seconds: float) -> TcpFlow:
+        """A TCP flow from the server, which says how it fared."""
+        self.channel.put({"op": "flow", "controller": controller, "seconds": seconds})
+        message, _ = self.channel.get()
+        if (why := message.get("refused")) is not None:
+            raise Refused(f"no TCP flow with {controller} from the other end: {shown(str(why))}")
+        try:
+            connection = socket.create_connection(self.address, timeout=_PATIENCE_S)
+        except OSError as error:
+            raise Refused(f"no second connection can be made ({error.strerror or error})") from None
+        try:
+            channel = Channel(connection, _PATIENCE_S)
+            prove(channel, self.token, DOWN)
+            channel.get()
+            flows.swallow(connection, self.limits.bytes, self.limits.seconds, self._silence_s)
+        finally:
+            connection.close()
+        self.channel.put({"op": "flowed"})
+        message, _ = self.channel.get()
+        said: Any = message.get("flow")
+        try:
+            numbers = [float(said[name]) for name in ("seconds", "goodput_bps", "rtt_ms")]
+            return TcpFlow(
+                controller, "back", numbers[0], numbers[1], numbers[2], int(said["retransmissions"])
+            )
+        except (TypeError, KeyError, ValueError, OverflowError):
+            raise Refused("the other end said nothing of the TCP flow") from None
+
+
+@contextmanager
+def _repeated(what: Any) -> Iterator[None]:
+    """Does something again and again, until the block ends."""
+    over = threading.Event()
+
+    def work() -> None:
+        while not over.is_set():
+            what()
+            over.wait(_KNOCK_EVERY_S)
+
+    worker = threading.Thread(target=work, daemon=True)
+    worker.start()
+    try:
+        yield
+    finally:
+        over.set()
+        worker.join()

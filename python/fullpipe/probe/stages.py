@@ -1,0 +1,261 @@
+"""The experiments, in their order, which matters: disciplines and buckets remember.
+
+1. echoes: base RTT, clocks, whether others load the path.
+2. `train`: 64 full packets at once: the rate, also beside others.
+3. `ramp`: a rate that doubles until packets are late or lost: a first rate that a full bucket cannot fake.
+4. `gentle`: 1.1 x the rate beside two thin flows: rate, policer, CoDel's law, queues of flows.
+5. `mild`: 1.015 x the rate from a half-full queue: RED and PIE.
+6. `below`: 0.55 x the rate in small packets: random loss, jitter, reordering, aggregation.
+7. `over`: twice the rate until 0.4 s of overflow: buffer, rate.
+8. `bucket`, if the rate fell: 0.85 x the link's rate after a rest. `follow`, if it changes: 2.5 x the rate.
+
+The short form has the first three and the overload. The other direction has as much of this as the budget
+allows. Last come TCP flows, which validate the model.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from fullpipe.probe.analysis import rates
+from fullpipe.probe.analysis.estimate import BELOW, BUCKET, FOLLOW, GENTLE, MILD, OVER, RAMP, TRAIN
+from fullpipe.probe.analysis.quantity import median, quantile
+from fullpipe.probe.analysis.traces import Trace
+from fullpipe.probe.client import WHOLE, Client, Piece, Rule
+from fullpipe.probe.control import Refused
+from fullpipe.probe.stamps import LOST, Stream
+
+_SMALL_BYTES = 200
+_TRAIN_PACKETS = 64
+_SLOWEST_BPS = 0.5e6
+_MOST_PPS = 6000
+_LINGER_S, _SHORT_LINGER_S, _LINGER_PACKETS = 0.4, 0.2, 60
+# Lost packets of `below` that are enough.
+_ENOUGH_LOST = 120
+# A short form takes no more; and of the budget of a full one, `over` and the flows.
+_SHORT_OVER_S, _OVER_S, _FLOW_S = 1.6, 4.0, 4.0
+_FOLLOW_S = 5.0
+# Rates of two stages that differ by a larger factor are of a path that changes.
+_STEADY = 1.06
+# Seconds that the stages need of a direction in full, and what a budget must have for both.
+_BOTH_FULL_S = 45.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much is measured."""
+
+    short: bool = False
+    # Controllers of the TCP flows.
+    controllers: tuple[str, ...] = ("cubic",)
+
+
+def measure(client: Client, plan: Plan, say: Callable[[str], None] = lambda _line: None) -> None:
+    """All stages; the client has what came of them. A stage that the budget has no room for is noted."""
+    client.echo(40, 0.005)
+    client.echo(40, 0.004 if plan.short else 0.010)
+    client.found.idle = len(client.found.echoes)
+    both = plan.short or client.limits.seconds >= _BOTH_FULL_S
+    try:
+        _Way(client, "forward", say).run(short=plan.short)
+        _Way(client, "back", say).run(short=not both or plan.short, loss=not plan.short)
+        if not plan.short:
+            _flows(client, plan.controllers, say)
+    except _OutOfBudget as error:
+        client.found.notes.append(f"the measurement ended early: {error}")
+    client.found.seconds, client.found.bytes = client.seconds, client.bytes
+
+
+class _OutOfBudget(Exception):
+    """Bytes or time are used up."""
+
+
+def constant(rate: float, seconds: float, size: int, *, ecn: bool = False, thin_s: float = 0.0) -> Piece:
+    """A piece of a constant rate."""
+    packets = max(2, int(rate * seconds / 8 / size))
+    return (rate, packets, size, ecn, int(thin_s * 1e9))
+
+
+class _Way:
+    """The stages of one direction."""
+
+    def __init__(self, client: Client, way: str, say: Callable[[str], None]) -> None:
+        self.client, self.way, self.say = client, way, say
+        self.mtu = client.found.mtu
+        self.fast = client.limits.rate_bps
+        idle = sorted(
+            (back - sent - answered + came) / 1e9 for sent, came, answered, back in client.found.echoes
+        )
+        self.jitter_s = quantile(idle, 0.9) - idle[0] if idle else 0.0
+        self.late_s = 0.012 + 2 * self.jitter_s
+
+    def run(self, *, short: bool, loss: bool = False) -> None:
+        """The stages that are wanted; `loss`: also in the short form that of loss and jitter."""
+        rough = self._first_rate()
+        self.say(f"{self.way}: about {rough / 1e6:.3g} Mbit/s")
+        if short:
+            self._over(rough, _SHORT_OVER_S, _SHORT_LINGER_S)
+            if loss:
+                self._below(rough, 2.0)
+            return
+        # The parts of the default budget that the stages have; a smaller one shortens them.
+        scale = min(1.0, self.client.limits.seconds / 30)
+        sustained = self._gentle(rough, 3.0 * scale)
+        self._mild(sustained, 4.0 * scale)
+        # What PIE and the dual queue drop at random decays for a while.
+        time.sleep(1.0)
+        self._below(sustained, 4.0 * scale)
+        time.sleep(0.5 if sustained > 0.8 * rough else 2.0)
+        over = self._over(rough, _OVER_S)
+        if sustained < 0.8 * rough:
+            time.sleep(2.0)
+            self._send(BUCKET, [constant(0.85 * rough, 3, self.mtu)], self._overflow(2.0, sustained))
+        elif self._unsteady(over):
+            fast = min(2.5 * max(over, sustained, rough), self.fast)
+            self._send(FOLLOW, [constant(fast, _FOLLOW_S, self.mtu)])
+
+    def _send(self, name: str, pieces: Sequence[Piece], rule: Rule = WHOLE) -> Stream:
+        """One stage, cut to the bytes that are left. Raises `_OutOfBudget` if nothing is."""
+        left_s = self.client.limits.seconds - self.client.seconds
+        # Reports, echoes and retransmissions need some, too.
+        room, fitting = 0.97 * self.client.bytes_left, list[Piece]()
+        for rate, packets, size, ecn, thin_ns in pieces:
+            count = min(packets, int(room / size), int(max(0.0, left_s) * rate / 8 / size))
+            if count < 2:
+                break
+            fitting.append((rate, count, size, ecn, thin_ns))
+            room -= count * size
+            left_s -= count * size * 8 / rate
+        if not fitting:
+            self.client.found.skipped[f"{self.way} {name}"] = "no bytes or no time were left"
+            raise _OutOfBudget(f"no bytes or no time were left for the stage {name} ({self.way})")
+        send = self.client.forward if self.way == "forward" else self.client.back
+        return send(name, fitting, rule)
+
+    def _first_rate(self) -> float:
+        train = self._send(TRAIN, [constant(self.fast, _TRAIN_PACKETS * self.mtu * 8 / self.fast, self.mtu)])
+        step_s = max(0.04, 0.6 * self.client.rtt_s)
+        pieces, rate = [], _SLOWEST_BPS
+        while rate < 2 * self.fast:
+            packets = max(6, int(min(rate, self.fast) * step_s / 8 / self.mtu))
+            pieces.append((min(rate, self.fast), packets, self.mtu, False, 0))
+            rate *= 2
+        ramp = self._send(RAMP, pieces, ("full", self.late_s, 0.0))
+        rough = _highest(ramp)
+        if self._loaded():
+            rough = max(rough, rates.train_rate(_by_one_clock(train)))
+        if rough <= 0:
+            raise Refused(f"nothing of the first packets arrived ({self.way})")
+        return min(rough, self.fast)
+
+    def _loaded(self) -> bool:
+        return self.jitter_s > 0.004
+
+    def _gentle(self, rough: float, seconds: float) -> float:
+        found = self._send(GENTLE, [self._beside(1.1 * rough, seconds)])
+        sustained = _late_rate(found)
+        if 0 < sustained < 0.8 * rough:
+            # A bucket has run empty.
+            found = self._send(GENTLE, [self._beside(1.1 * sustained, seconds)])
+            sustained = _late_rate(found)
+        return sustained or rough
+
+    def _unsteady(self, over: float) -> bool:
+        """Whether the link's rate changed: between stages, or within the gentle one."""
+        gentle = _by_one_clock(getattr(self.client.found, self.way)[GENTLE]).arrivals()
+        late = gentle[2 * len(gentle) // 5 :]
+        step = len(late) // 4
+        if step < 10:
+            return False
+        found = [rates.carried(late[at : at + step + 1]) for at in range(0, 4 * step, step)]
+        return max(*found, over) > _STEADY * min(*found, over)
+
+    def _beside(self, rate: float, seconds: float) -> Piece:
+        """A piece with thin flows beside it, which take 0.6 % of the rate at most."""
+        thin_s = max(0.010, 100 * 8 / 0.006 / rate)
+        return constant(rate, seconds, self.mtu, ecn=True, thin_s=thin_s)
+
+    def _mild(self, rate: float, seconds: float) -> None:
+        gentle = _by_one_clock(getattr(self.client.found, self.way)[GENTLE]).flow(0)
+        delays = sorted(gentle.delays())
+        fill_s = min(0.3, 0.4 * (median(delays) - delays[0])) if delays else 0.0
+        first = [constant(2 * rate, fill_s, self.mtu, ecn=True)] if fill_s > 0 else []
+        self._send(MILD, [*first, self._beside(1.015 * rate, seconds)])
+
+    def _below(self, rate: float, seconds: float) -> None:
+        rate = min(0.55 * rate, _MOST_PPS * _SMALL_BYTES * 8)
+        self._send(BELOW, [constant(rate, seconds, _SMALL_BYTES)], ("missing", _ENOUGH_LOST, 0.0))
+
+    def _over(self, rough: float, seconds: float, linger_s: float = _LINGER_S) -> float:
+        factor = min(2.0, self.fast / rough)
+        found = self._send(
+            OVER, [constant(rough * factor, seconds, self.mtu)], self._overflow(factor, rough, linger_s)
+        )
+        return _late_rate(found)
+
+    @staticmethod
+    def _overflow(factor: float, rate: float, linger_s: float = _LINGER_S) -> Rule:
+        """Until the queue has overflowed for a while, and for some packets."""
+        linger_s = min(2.0, linger_s + _LINGER_PACKETS * 12_000 / rate)
+        return ("overflow", max(0.05, 0.5 * (1 - 1 / factor)), linger_s)
+
+
+def _by_one_clock(stream: Stream) -> Trace:
+    """A stage by the clock of the receiver, but for an offset: enough for rates and waits while it lasts."""
+    came = [stamp for stamp in stream.arrived_ns if stamp != LOST]
+    zero = came[0] if came else 0
+    here = stream.sent_ns[0] if len(stream) else 0
+    return Trace(
+        [(stamp - here) / 1e9 for stamp in stream.sent_ns],
+        [float("nan") if stamp == LOST else (stamp - zero) / 1e9 for stamp in stream.arrived_ns],
+        list(stream.sizes),
+        list(stream.flows),
+        list(stream.ecn),
+        list(stream.marks),
+    )
+
+
+def _highest(stream: Stream, window_s: float = 0.03, least: int = 10) -> float:
+    """The highest rate of arrivals over windows."""
+    arrivals = _by_one_clock(stream).arrivals()
+    best, end, bits = 0.0, 0, 0
+    for begin in range(len(arrivals)):
+        while end + 1 < len(arrivals) and (
+            arrivals[end][0] < arrivals[begin][0] + window_s or end < begin + least
+        ):
+            end += 1
+            bits += arrivals[end][1] * 8
+        if end < begin + least or arrivals[end][0] < arrivals[begin][0] + window_s:
+            break
+        best = max(best, bits / (arrivals[end][0] - arrivals[begin][0]))
+        bits -= arrivals[begin + 1][1] * 8
+    return best or rates.carried(arrivals)
+
+
+def _late_rate(stream: Stream) -> float:
+    """The rate of the last two fifths of the arrivals' time."""
+    arrivals = _by_one_clock(stream).arrivals()
+    if len(arrivals) < 3:
+        return 0.0
+    begin = arrivals[0][0] + 0.6 * (arrivals[-1][0] - arrivals[0][0])
+    return rates.carried([one for one in arrivals if one[0] >= begin])
+
+
+def _flows(client: Client, controllers: Sequence[str], say: Callable[[str], None]) -> None:
+    """TCP flows, in both directions."""
+    left = client.limits.seconds - client.seconds - 1.0
+    count = 2 * len(controllers)
+    seconds = min(_FLOW_S, left / count if count else 0.0)
+    if seconds < 1:
+        client.found.skipped["TCP flows"] = "no time was left"
+        return
+    for controller in controllers:
+        for flow in (client.flow_up, client.flow_down):
+            client.drain()
+            try:
+                found = flow(controller, seconds)
+            except Refused as error:
+                client.found.notes.append(str(error))
+                continue
+            client.found.flows.append(found)
+            say(f"TCP {controller} {found.direction}: {found.goodput_bps / 1e6:.3g} Mbit/s")
