@@ -194,7 +194,7 @@ def table(made: Sequence[evidence.Line], cases: Sequence[evidence.Line] = (), ol
     return "\n".join(rows) + "\n"
 
 
-_REPEATS = {None: "yes, linked in", True: "yes", False: "no"}
+_REPEATS = {None: "linked", True: "yes", False: "no"}
 
 
 def _rank(controller: str) -> tuple[bool, str]:
@@ -209,11 +209,8 @@ def _cell(one: evidence.Line | None) -> str:
     if one["fails"] is not None:
         return "fails"
     main = "share_percent" if one["share_percent"] is not None else "goodput_mbps"
-    shown = [
-        _number(one[name], digits)
-        for name, digits in ((main, 1), ("queue_p95_ms", 0), ("dropped_percent", 2))
-    ]
-    return " / ".join(shown)
+    numbers = ((main, 1), ("queue_p95_ms", 0), ("dropped_percent", 2))
+    return "/".join(_number(one[name], digits) for name, digits in numbers)
 
 
 def _number(value: Mapping[str, float | None] | None, digits: int) -> str:
@@ -221,10 +218,8 @@ def _number(value: Mapping[str, float | None] | None, digits: int) -> str:
 
 
 def _speed(of: Sequence[evidence.Line | None]) -> str:
-    found = [
-        one["packets_per_cpu_s"] for one in of if one is not None and one["packets_per_cpu_s"] is not None
-    ]
-    return f"{max(found):,.0f}".replace(",", " ") if found else "–"
+    found = [one["packets_per_cpu_s"] or 0 for one in of if one is not None]
+    return f"{max(found):.0f}" if any(found) else "–"
 
 
 if __name__ == "__main__":

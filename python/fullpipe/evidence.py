@@ -189,7 +189,9 @@ def age(line: Mapping[str, Any], today: Builds) -> str:
     fingerprint = line["made"]["fingerprint"]
     if not fingerprint:
         return IMPORTED
-    return OLDER if any(build not in today.get(world, ()) for world, build in fingerprint.items()) else ""
+    # Adapters of stacks follow the code's own. They are no code of a world: `ran_by` has their versions.
+    own = {world: build.partition(" ")[0] for world, build in fingerprint.items()}
+    return OLDER if any(build not in today.get(world, ()) for world, build in own.items()) else ""
 
 
 def ages_sentence(lines: Sequence[Mapping[str, Any]], name: str, today: Builds) -> str:

@@ -198,7 +198,7 @@ def _number(name: str, given: str, units: dict[str, float], example: str) -> flo
 
 
 def _bytes(given: str) -> int:
-    return int(min(_number("max-bytes", given, _UNITS, "200 MB"), 1e12))
+    return int(min(_number("max_bytes", given, _UNITS, "200 MB"), 1e12))
 
 
 def _rate(given: str) -> float:
@@ -207,7 +207,7 @@ def _rate(given: str) -> float:
         for prefix, factor in (("", 1.0), ("k", 1e3), ("m", 1e6), ("g", 1e9))
         for unit in ("bit/s", "bit", "bps")
     }
-    return min(_number("max-rate", given, units, "100 Mbit/s"), 100e9)
+    return min(_number("max_rate", given, units, "100 Mbit/s"), 100e9)
 
 
 def _seconds(given: str) -> float:
