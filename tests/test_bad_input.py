@@ -68,7 +68,7 @@ BAD_ARGUMENTS = {
     "negative repetitions": (compare("bbr1", *PATH, "--repetitions", "-1"), "--repetitions", "-1"),
     "unknown world": (compare("bbr1", *PATH, "--world", "mars"), '--world "mars', "mars"),
     "seeds that are no number": (["compare", "bbr1", *PATH, "--seeds", "many"], "--seeds", "whole number"),
-    "missing rtt": (["compare", "bbr1", "--rate", "10mbit"], "--rtt", "see `fullpipe compare --help`"),
+    "missing rtt": (["compare", "bbr1", "--rate", "10mbit"], "--rtt", "add --rtt '40 ms'"),
     "no controller": (["compare", *PATH], "CC", "missing"),
     "missing parsecs": (
         ["shell", "--rate", "1mbit", "--rtt", "40 parsecs", "--", "true"],

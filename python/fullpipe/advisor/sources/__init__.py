@@ -50,7 +50,8 @@ def read(path: File) -> Paths:
     piped = str(path) == _STANDARD_INPUT
     file = "standard input" if piped else str(path)
     kind = None if piped else _native.file_kind(file)
-    if kind is not None and kind[0] == "Scenario":
+    # A JSON file of any other shape counts as a scenario, too, but here it is an answer of Prometheus or a browser.
+    if kind is not None and kind[0] == "Scenario" and path.suffix == ".toml":
         return Paths([_printable(_scenario(path))])
     if kind is not None and kind[0] == "Capture":
         return Paths(_printable(one) for one in capture.read(path))
