@@ -50,7 +50,7 @@ def read(path: File) -> Paths:
     piped = str(path) == _STANDARD_INPUT
     file = "standard input" if piped else str(path)
     kind = None if piped else _native.file_kind(file)
-    # A JSON file of any other shape counts as a scenario, too, but here it is an answer of Prometheus or a browser.
+    # JSON of an unknown kind is called a scenario, too; here, it is an answer of Prometheus or a browser.
     if kind is not None and kind[0] == "Scenario" and path.suffix == ".toml":
         return Paths([_printable(_scenario(path))])
     if kind is not None and kind[0] == "Capture":
