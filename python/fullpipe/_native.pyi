@@ -14,6 +14,7 @@ __all__ = [
     "FlowNow",
     "Logs",
     "Lost",
+    "ProbePlane",
     "QueueNow",
     "RateSample",
     "RecordingError",

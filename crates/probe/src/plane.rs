@@ -174,7 +174,9 @@ impl Plane {
             }
             let at_ns = sys::now_ns();
             let head = shared.head(kind, stream, seq as u32, at_ns);
-            head.write((&mut datagram[..BYTES]).try_into().expect("a head fits"));
+            if let Some(place) = datagram.first_chunk_mut() {
+                head.write(place);
+            }
             let socket = &shared.sockets[usize::from(due.flow) % shared.sockets.len()];
             let bytes = &datagram[..usize::from(due.bytes - shared.overhead)];
             shared.put(socket, bytes, due.ecn, stop)?;

@@ -61,8 +61,8 @@ impl Head {
     /// Reads a datagram's head; `None` if it is too short, of no kind, or has another cookie.
     pub fn read(datagram: &[u8], cookie: u64) -> Option<Head> {
         let bytes: &[u8; BYTES] = datagram.get(..BYTES)?.try_into().ok()?;
-        let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
-        let half = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+        let word = |at: usize| u64::from_le_bytes(part(bytes, at));
+        let half = |at: usize| u32::from_le_bytes(part(bytes, at));
         let head = Head {
             cookie: word(0),
             seq: half(8),
@@ -75,6 +75,13 @@ impl Head {
         };
         (head.cookie == cookie).then_some(head)
     }
+}
+
+/// So many bytes of a head from a place on.
+fn part<const N: usize>(bytes: &[u8; BYTES], at: usize) -> [u8; N] {
+    let mut part = [0; N];
+    part.copy_from_slice(&bytes[at..at + N]);
+    part
 }
 
 #[cfg(test)]
