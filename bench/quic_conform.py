@@ -92,7 +92,7 @@ def main() -> None:
     more += [word for case in asked.case or () for word in ("--case", case)]
     command = shlex.join(["python", "bench/quic_conform.py", *asked.controllers, *more, "--record"])
     made = lines(found, command, asked.failures)
-    print(*([loss_table(made)] if asked.suite == LOSS else tables(made)), sep="\n", end="")
+    print(*tables(made, asked.suite), sep="\n", end="")
     if asked.record:
         evidence.replace(FILE, made)
     if asked.failures is not None:
@@ -159,36 +159,50 @@ def result(case: Case, line: evidence.Line | None) -> Result:
     return Result(case, verdict, line["reason"], checks)
 
 
-def tables(made: Sequence[evidence.Line], older: str = "", *, every: bool = False) -> tuple[str, str]:
-    """The short table, and that of the cases that somebody fails not by design, or of `every` case."""
-    made = of_suite(made, BBR3)
+def tables(made: Sequence[evidence.Line], suite: str = BBR3, older: str = "") -> list[str]:
+    """What each controller fails in a suite; of the suite for BBRv3, the short table comes before it."""
+    failing = failures_table(made, suite, older)
+    if suite != BBR3:
+        return [failing]
     found = conformities(made)
+    return [short(found, f"{made_by(of_suite(made, BBR3))} {older}".strip()), failing]
+
+
+def failures_table(made: Sequence[evidence.Line], suite: str, older: str = "") -> str:
+    """How many cases of a suite each controller passes; and what it fails not by design, with the values."""
+    made = of_suite(made, suite)
+    link = links(made)
+    lines = [f"{made_by(made)} {older}".strip(), "", "| controller | passes | fails |", "|---|---|---|"]
+    for one in conformities(made, suite):
+        failed = ", ".join(
+            _failed(result, link(one, result)) for result in one.results if unexpected(one, result)
+        )
+        lines.append(f"| `{one.controller}` | {passed(one)} | {failed or '–'} |")
+    return "\n".join(lines) + "\n"
+
+
+def every_case(made: Sequence[evidence.Line], older: str = "") -> str:
+    """Every case for BBRv3, with what each controller came to."""
+    made = of_suite(made, BBR3)
+    return table(conformities(made), made_by(made), links(made), older)
+
+
+def links(made: Sequence[evidence.Line]) -> Link:
+    """Finds the scenario of a failure, from the page in docs/explanation."""
     linked = {(one["key"]["subject"], one["key"]["case"]): one["scenario"] for one in made}
 
     def link(one: ConformanceReport, result: Result) -> str | None:
         name = linked.get((one.controller, result.case.name))
         return None if name is None else f"quic/{name}"
 
-    by = made_by(made)
-    return short(found, f"{by} {older}".strip()), table(found, by, link, older, every=every)
+    return link
 
 
-def loss_table(made: Sequence[evidence.Line], older: str = "") -> str:
-    """How many cases of the suite `loss` each controller passes; and what it fails, with the values."""
-    made = of_suite(made, LOSS)
-    lines = [f"{made_by(made)} {older}".strip(), "", "| controller | passes | fails |", "|---|---|---|"]
-    for one in conformities(made, LOSS):
-        failed = ", ".join(_failed(result) for result in one.results if unexpected(one, result))
-        lines.append(f"| `{one.controller}` | {passed(one)} | {failed or '–'} |")
-    return "\n".join(lines) + "\n"
-
-
-def _failed(result: Result) -> str:
+def _failed(result: Result, scenario: str | None) -> str:
     """A case that fails: its name, the value of the criterion that is not met, and its bounds."""
     check = result.decisive
-    return f"`{result.case.name}`" + (
-        "" if check is None else f" ({check.measured}; {check.criterion.bounds})"
-    )
+    name = f"`{result.case.name}`" if scenario is None else f"[`{result.case.name}`]({scenario})"
+    return name + ("" if check is None else f" ({check.measured}; {check.criterion.bounds})")
 
 
 def made_by(made: Sequence[evidence.Line]) -> str:
@@ -233,25 +247,17 @@ def passed(of: ConformanceReport) -> str:
     return f"{passes} of {passes + fails}"
 
 
-def table(
-    found: Sequence[ConformanceReport], by: str, link: Link, older: str = "", *, every: bool = True
-) -> str:
-    """Counts, and a row for each case that says something about one of them.
-
-    Unless `every` case is asked for, only those that somebody fails, and not by design, and no counts.
-    """
+def table(found: Sequence[ConformanceReport], by: str, link: Link, older: str = "") -> str:
+    """Counts, and a row for each case that says something about one of them."""
     lines = [
         f"{by} A value is that of the criterion which is not met, or of the case's main one; "
         "the worst over its seeds. “–” is not applicable.",
         *(["", older] if older else []),
+        "",
+        "| controller | passes | fails, of these by design | not applicable |",
+        "|---|---|---|---|",
     ]
-    if every:
-        lines += [
-            "",
-            "| controller | passes | fails, of these by design | not applicable |",
-            "|---|---|---|---|",
-        ]
-    for one in found if every else ():
+    for one in found:
         fails, without = (
             sum(result.verdict == verdict for result in one.results) for verdict in (FAIL, NOT_APPLICABLE)
         )
@@ -262,28 +268,21 @@ def table(
     broken = [row for row in laws if any(one.verdict == FAIL for one in row)]
     others = [row for row in rows if row not in laws]
     general = [row for row in others if not row[0].case.phases]
-
-    def some(rows: Sequence[tuple[Result, ...]]) -> list[tuple[Result, ...]]:
-        return [row for row in rows if every or any(map(unexpected, found, row))]
-
-    which = "The cases" if every else "The cases with a failure that is not by design, of those"
-    lines += ["", f"{which} that apply to every controller:", ""]
-    lines += grid(found, [*some(general), *broken], link)
+    lines += ["", "The cases that apply to every controller:", ""]
+    lines += grid(found, [*general, *broken], link)
     lines += _of_laws(found, len(laws), len(broken))
     phases = [row for row in others if row[0].case.phases]
     # Those that show no phases have no column.
     shown = [at for at in range(len(found)) if any(row[at].verdict != NOT_APPLICABLE for row in phases)]
     if shown:
-        lines += ["", f"{which} about BBR's phases:", ""]
-        lines += grid(
-            [found[at] for at in shown], [tuple(row[at] for at in shown) for row in some(phases)], link
-        )
+        lines += ["", "The cases about BBR's phases:", ""]
+        lines += grid([found[at] for at in shown], [tuple(row[at] for at in shown) for row in phases], link)
     # Why a case applies to nobody, although somebody shows phases.
     without = [row[at] for row in others for at in (shown if row[0].case.phases else range(len(found)))]
     by_reason: dict[str, list[str]] = {}
     for one in sorted({(one.reason, one.case.name) for one in without if one.verdict == NOT_APPLICABLE}):
         by_reason.setdefault(one[0], []).append(_case(one[1]))
-    if by_reason and every:
+    if by_reason:
         lines += ["", "Not applicable for another reason than that no phases are shown:", ""]
         lines += [f"* {', '.join(cases)}: {reason}." for reason, cases in by_reason.items()]
     return "\n".join(lines) + "\n"

@@ -302,39 +302,15 @@ def _case(one: Any) -> str:
 # ---- measured ----
 
 
-def grids() -> str:
-    """All cells of all grids."""
-    import tables
+def measured(name: str) -> Callable[[], str]:
+    """A table of docs/tables.py that only the site has, by the name of its function there."""
 
-    return tables.grids(ROOT / "results")
+    def made() -> str:
+        import tables
 
+        return str(getattr(tables, name)(ROOT / "results"))
 
-def advice() -> str:
-    """All paths on which the advisor was checked."""
-    import tables
-
-    return tables.advice(ROOT / "results")
-
-
-def programs_cases() -> str:
-    """What programs did in each case, with every repetition."""
-    import tables
-
-    return tables.programs_cases(ROOT / "results")
-
-
-def quic_cases() -> str:
-    """What each controller does in each case over QUIC."""
-    import tables
-
-    return tables.quic_cases(ROOT / "results")
-
-
-def reasons() -> str:
-    """The long reasons of verdicts, and how verdicts changed."""
-    import tables
-
-    return tables.reasons(ROOT / "results")
+    return made
 
 
 PARTS: dict[str, Callable[[], str]] = {
@@ -344,11 +320,10 @@ PARTS: dict[str, Callable[[], str]] = {
     "crates": crates,
     "every-case": cases,
     "loss-cases": loss_cases,
-    "grids": grids,
-    "advice": advice,
-    "quic-cases": quic_cases,
-    "programs-cases": programs_cases,
-    "reasons": reasons,
+    **{
+        name: measured(name.replace("-", "_"))
+        for name in ("grids", "thin-ways", "advice", "quic-cases", "programs-cases", "reasons")
+    },
     "notebook": notebook,
     "lab": lambda: sources.lab("../"),
 }

@@ -62,13 +62,14 @@ def tables(results: Path) -> dict[tuple[str, str], str]:
     programs = [one for one in lines_of["conformance"] if one["key"]["world"] == programs_conform.WORLD]
     speeds = speed.tables(lines_of["speed"], builds)
     of_drops = drops.tables(lines_of["drops"], evidence.ages_sentence(lines_of["drops"], "cell", builds))
-    short, cases = quic_conform.tables(over_quic, evidence.ages_sentence(over_quic, "subject", builds))
+    (short, cases), (loss,) = (
+        quic_conform.tables(made, suite, evidence.ages_sentence(made, "subject", builds))
+        for suite, made in zip(quic_conform.OF_SUITE, (over_quic, of_loss), strict=True)
+    )
     return {
         ("explanation/quic.md", "quic-conform-short"): short,
         ("explanation/quic.md", "quic-conform"): cases,
-        ("explanation/quic.md", "quic-conform-loss"): quic_conform.loss_table(
-            of_loss, evidence.ages_sentence(of_loss, "subject", builds)
-        ),
+        ("explanation/quic.md", "quic-conform-loss"): loss,
         ("how-to/stacks.md", "stacks"): stacks.table(
             lines_of["stacks"],
             lines_of["conformance"],
@@ -93,7 +94,7 @@ def tables(results: Path) -> dict[tuple[str, str], str]:
 
 def agreement(found: list[evidence.Line], builds: evidence.Builds) -> dict[tuple[str, str], str]:
     """The tables of grids: those of other hosts than ideal ones have a name with these."""
-    made = {("explanation/fidelity.md", "thin-ways"): thin_ways(found, builds)}
+    made: dict[tuple[str, str], str] = {}
     for every in lines.wholes(found):
         whole = replace(every, cells=[one for one in every.cells if THIN not in one["key"]["cell"]])
         key = whole.line["key"]
@@ -117,7 +118,7 @@ def quic_cases(results: Path) -> str:
     """Every case over QUIC, for the site's page in reference/."""
     made, builds = evidence.read(results / "conformance.jsonl"), evidence.builds(results)
     made = quic_conform.of_suite(made, quic_conform.BBR3)
-    _, text = quic_conform.tables(made, evidence.ages_sentence(made, "subject", builds), every=True)
+    text = quic_conform.every_case(made, evidence.ages_sentence(made, "subject", builds))
     return text.replace("](quic/", "](../explanation/quic/")
 
 
@@ -140,8 +141,9 @@ def grids(results: Path) -> str:
     return "\n".join(parts)
 
 
-def thin_ways(found: list[evidence.Line], builds: evidence.Builds) -> str:
-    """The cells with a thin way back, with both models of hosts beside the kernel."""
+def thin_ways(results: Path) -> str:
+    """The cells with a thin way back, with both models of hosts beside the kernel, for the site."""
+    found, builds = evidence.read(results / "agreement.jsonl"), evidence.builds(results)
     cells = [one for one in found if THIN in (one["key"]["cell"] or "")]
     cells.sort(key=lambda one: int(one["number"]))
     rows = {(one["key"]["cell"], one["key"]["hosts"]): lines.row(one) for one in cells}

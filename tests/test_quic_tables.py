@@ -124,7 +124,7 @@ def test_the_cases_of_loss_based_control_have_a_table_of_their_own() -> None:
         fp.conform(one, names, world="sim", suite="loss") for one in ("newreno", "newreno:loss_reduction=0.7")
     ]
     made = [{**line, "key": {**line["key"], "world": "quic"}} for line in script.lines(found, "c")]
-    text = script.loss_table([*made, *lines()])
+    text = script.failures_table([*made, *lines()], "loss")
     head, _, *rows = text.splitlines()[2:]
     assert head == "| controller | passes | fails |"
     assert rows[0] == "| `newreno` | 3 of 3 | – |"
