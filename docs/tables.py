@@ -177,13 +177,13 @@ def verdicts(results: Path) -> str:
     imported = sum(one.line is not None and one.line["imported"] is not None for one in rows)
     ours = [one for one in rows if one.word.startswith(_OURS)]
     return (
-        f"{len(rows)} rows, each one question in one world. Where the paper answers it: "
-        f"{document.counts([one for one in rows if one not in ours])}. *In shape*: direction, ordering or "
-        f"crossover holds; a number is missed or undecided. The other {len(ours)} rows try what the "
-        "paper did not measure. There we wrote down an expectation before the run: "
-        f"{document.counts(ours).replace(_OURS, '')}. "
-        f"{imported} of these verdicts were computed by an earlier version of Fullpipe and not checked "
-        "with this one; the table has none of our numbers for them.\n"
+        f"{len(rows)} verdicts, each on one question in one world. For {len(rows) - len(ours)} the paper has"
+        f" an answer: {document.counts([one for one in rows if one not in ours])}. *In shape*: direction, "
+        f"ordering or crossover holds, but a number is off or undecided. The other {len(ours)} rows try what"
+        " the paper did not measure. There we wrote down an expectation before the run: "
+        f"{document.counts(ours).replace(_OURS, '')}. {imported} of these verdicts were computed by an "
+        "earlier version of Fullpipe and not checked with this one; the list of verdicts leaves out our "
+        "numbers for them.\n"
     )
 
 

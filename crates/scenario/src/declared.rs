@@ -495,7 +495,7 @@ const OWN: &[Own] = &[
     (
         "burst",
         "size",
-        "Makes the link a token bucket, ideal or with --router that of tc-tbf; this is its size",
+        "Size of the link's token bucket, which is an ideal one, or with --router that of tc-tbf",
         "32 KB",
         None,
         "none",

@@ -56,7 +56,7 @@ Out = Annotated[
 OutOfRuns = Annotated[
     Path | None,
     typer.Option(
-        help="Folder to read: what `study run` wrote, or one with a subfolder for each paper.",
+        help="Folder that `study run` wrote, or one with such a folder for each paper; it is only read.",
         show_default="out/study-PAPER",
         parser=path,
     ),

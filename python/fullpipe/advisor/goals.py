@@ -105,7 +105,7 @@ GOALS: Mapping[str, Goal] = {
     ),
     "neighbours": Goal(
         "neighbours",
-        "how much goodput the first of --competitors keeps beside the candidate; without these, a CUBIC flow",
+        "how much goodput the first of --competitors, by default a CUBIC flow, keeps beside the candidate",
         "the part of its goodput that a neighbour keeps; in proportion less if the flow, without that "
         "neighbour, uses below 80 % of its fair share",
         lambda trial: (1 - (trial.harm or 0.0)) * trial.enough,

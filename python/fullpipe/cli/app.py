@@ -243,7 +243,7 @@ _OWN = {
     ),
     "plan": (
         "plan:app",
-        "Analyse an experiment with real connections that `fullpipe advise --plan` planned.",
+        "Analyse the results of an experiment that `fullpipe advise --plan` planned.",
     ),
     "map": ("map:map_", "Map which congestion control is best, over two quantities of the path."),
     "compare": (
@@ -261,7 +261,7 @@ _OWN = {
     ),
     "merge": (
         "merge:merge",
-        "Combine the runs of one command whose work several machines shared by --shard.",
+        "Combine the parts of a command that several machines ran with --shard.",
     ),
     "lab": ("lab:lab", "Open the lab: live simulations, comparisons and decision maps in your browser."),
     "shell": (
@@ -275,7 +275,7 @@ _OWN = {
     ),
     "conform": (
         "conform:conform",
-        "Test a controller by the examples that BBRv3's draft gives, and for known bugs of implementations.",
+        "Test a controller by cases made from BBRv3's draft, and for known bugs of implementations.",
     ),
     "replay": (
         "replay:replay",
@@ -283,7 +283,7 @@ _OWN = {
     ),
     "deliveries": (
         "deliveries:deliveries",
-        "Generate a link of varying rate, like a cellular one: the times at which it can send a packet.",
+        "Write a trace of a link whose rate varies, like a cellular one: the times at which it can send.",
     ),
     "flows": (
         "flows:flows",
@@ -306,11 +306,11 @@ _OWN = {
         "kernel:app",
         "Load our controllers into this kernel; record decisions of its own ones; check the emulator.",
     ),
-    "gate": ("gate:app", "Report each change of a controller, in continuous integration."),
+    "gate": ("gate:app", "Compare a controller's results with a baseline, in continuous integration."),
     "stacks": (
         "stacks:app",
-        "Without a command: list the QUIC stacks that are here, and which of a controller's values each "
-        "reports (window, phase, rate). With check: check an adapter.",
+        "List the QUIC stacks that are here, and which of a controller's values each reports (window, phase, "
+        "rate). `fullpipe stacks check` checks an adapter.",
     ),
 }
 _SETTINGS = {"shell": {"allow_interspersed_args": False}}

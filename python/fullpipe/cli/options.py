@@ -69,7 +69,7 @@ def use_stacks(given: list[str] | None) -> None:
 VirtualWorld = Annotated[
     str | None,
     typer.Option(
-        help="sim, or quic: in a QUIC stack. A controller of no stack then runs inside noq.",
+        help="sim, or quic: in a QUIC stack. With quic, a controller without a stack's name runs inside noq.",
         show_default="sim; quic for a controller inside a QUIC stack",
         autocompletion=lambda: ["sim", "quic"],
     ),
@@ -169,7 +169,8 @@ def _path_option(
     flag, file = one.shape == "flag", one.shape == "file"
     example = f", e.g. '{one.example}'" if one.example and not flag and one.shape != "queue" else ""
     asked = (
-        f" A range, e.g. '{one.range}', means that the value is unknown; the answer is for the whole range."
+        f" A range, e.g. '{one.range}', means that the value is unknown; paths from all of the range are "
+        "simulated for one answer."
         if ranges and one.range
         else ""
     )
@@ -238,7 +239,7 @@ Worlds = Annotated[
 ]
 SEEDS_HELP = "In deterministic worlds, such as sim: runs of each case, each with its own seed."
 REPETITIONS_HELP = "Repetitions in worlds that take real time, such as kernel."
-ATTEMPTS_HELP = "How often a run in real time is tried, in all, if the emulator does not keep up."
+ATTEMPTS_HELP = "How often at most a run in real time is tried until the emulator keeps up."
 Seeds = Annotated[int, typer.Option(help=SEEDS_HELP)]
 Repetitions = Annotated[int, typer.Option(help=REPETITIONS_HELP)]
 Attempts = Annotated[int, typer.Option(help=ATTEMPTS_HELP)]

@@ -40,7 +40,8 @@ def evaluate(
         bool, typer.Option("--quick", help="Run fewer scenarios, with fewer seeds: a minute or two.")
     ] = False,
     seeds: Annotated[
-        int | None, typer.Option(help=SEEDS_HELP, show_default="12, with --quick 8; in QUIC stacks 5 and 4")
+        int | None,
+        typer.Option(help=SEEDS_HELP, show_default="12, with --quick 8; in a QUIC stack 5, with --quick 4"),
     ] = None,
     world: VirtualWorld = None,
     stack: Stacks = None,
@@ -56,9 +57,9 @@ def evaluate(
     """Report on a controller by the criteria of RFC 9743 (BCP 133), compared with CUBIC, Reno and BBRv1.
 
     Each criterion gets a verdict with its reason: "better" or "worse" than both CUBIC and Reno, else "as the
-    standards"; "flag", if a limit that the report states is exceeded; "not run"; "not applicable"; or "for
-    the author", who alone can answer. No verdict says pass, because the RFC has no thresholds. An
-    interrupted command resumes. Exit code 1: some run failed.
+    standards", which those two are; "flag", if a limit that the report states is exceeded; "not run"; "not
+    applicable"; or "for the author", who alone can answer. No verdict says pass, because the RFC has no
+    thresholds. An interrupted command resumes. Exit code 1: some run failed.
     """
     use_stacks(stack)
     from fullpipe.conformance.runners import world_of

@@ -18,7 +18,7 @@ TOLERANCES = (
     f"{100 * SHARE_TOLERANCE:.0f} percentage points"
 )
 VERDICTS = (
-    "Agrees: in every measure the ranges of the runs of both worlds overlap. Close: they do not, but each "
-    "difference is within its tolerance. Differs: some difference is beyond its tolerance. Untrusted: one of "
-    f"the worlds has no run that can be trusted. Tolerances of a cell: {TOLERANCES}."
+    "Agrees: in every measure, both worlds' ranges of runs overlap. Close: in some measure they do not, but "
+    "each difference is within its tolerance. Differs: some difference is beyond its tolerance. Untrusted: "
+    f"one of the worlds has no run that can be trusted. Tolerances of a cell: {TOLERANCES}."
 )

@@ -57,8 +57,8 @@ def advise(
         str | None,
         typer.Option(
             "--tcp-mem",
-            help="Limit of socket buffers: linux, its default tcp_rmem and tcp_wmem; or max, so large "
-            "that it never limits a flow.",
+            help="Limit of socket buffers: `linux` is Linux's default tcp_rmem and tcp_wmem, `max` never "
+            "limits a flow.",
             show_default="max",
         ),
     ] = None,
@@ -66,8 +66,8 @@ def advise(
         str | None,
         typer.Option(
             help="Duration of a long flow's run.",
-            show_default="300 round trips, raised to 20 s or cut to 60 s; then cut to 5,000 round trips or "
-            "1.5 million packets, but not below 1 s or 100 round trips",
+            show_default="300 round trips, at least 20 s and at most 60 s; on fast paths less: the time of "
+            "1.5 million packets or of 5,000 round trips, whichever is shorter",
         ),
     ] = None,
     goal: Goal = None,

@@ -86,9 +86,9 @@ def conform(
         str | None,
         typer.Option(
             metavar="KIND",
-            help="The algorithm that the tested code implements, where CC does not tell. For a --program: "
-            "bbr3, cubic or reno; this chooses the cases, and --suite is not used. For FILE.py:CLASS with "
-            "--suite loss: cubic, reno, or cubic,hystartpp.",
+            help="The algorithm that the tested code implements. With --program: bbr3, cubic or reno; it "
+            "chooses the cases in place of --suite. With FILE.py:CLASS and --suite loss: cubic, reno, or "
+            "cubic,hystartpp.",
             show_default="unknown: only cases that hold for all of these algorithms",
             rich_help_panel=PROGRAMS,
         ),
@@ -96,7 +96,7 @@ def conform(
     repetitions: Annotated[
         int | None,
         typer.Option(
-            help="How often the program runs on each path of the cases.",
+            help="How often the program runs on each path; some cases share one.",
             show_default="3",
             rich_help_panel=PROGRAMS,
         ),
@@ -129,13 +129,13 @@ def conform(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Test a controller by the examples that BBRv3's draft gives, and for known bugs of implementations.
+    """Test a controller by cases made from BBRv3's draft, and for known bugs of implementations.
 
-    Each case is a short run. Some judge only a flow's packets and run for every controller; one other than
-    BBR may fail them although it is correct. The others need a controller that shows the state of a BBR.
-    With --suite loss, the cases are those of the RFCs on CUBIC, Reno, HyStart++ and ECN instead.
-    Each case passes, fails, or is not applicable, with the measured value and the criterion. Exit code 1:
-    an applicable case fails.
+    Each case is a short run. Some cases judge only a flow's packets and run for every controller; a CUBIC
+    that is correct may fail these. The other cases need a controller that shows the state of a BBR. With
+    --suite loss, the cases are those of the RFCs on CUBIC, Reno, HyStart++ and ECN instead. Each case passes,
+    fails, or is not applicable, with the measured value and the criterion. Exit code 1: an applicable case
+    fails.
 
     With --program and --server, a program runs in the kernel world. Then only those cases apply that can be
     decided from its packets: from what is delivered, lost and queued. In both commands, {server} is the

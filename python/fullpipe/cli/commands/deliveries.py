@@ -14,7 +14,7 @@ def deliveries(
     duration: Annotated[str, typer.Option(help="Length before it repeats.")] = "60 s",
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random rate.")] = 1,
 ) -> None:
-    """Generate a link of varying rate, like a cellular one: the times at which it can send a packet.
+    """Write a trace of a link whose rate varies, like a cellular one: the times at which it can send.
 
     Such a file, a delivery trace in the format of Mahimahi, is for --deliveries or a scenario's
     `path.deliveries`. The rate varies by a factor of two within seconds, with rare outages.

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from fullpipe.gate.checking import Answer
     from fullpipe.gate.options import Options
 
-app = typer.Typer(no_args_is_help=True, help="Report each change of a controller, in continuous integration.")
+app = typer.Typer(
+    no_args_is_help=True, help="Compare a controller's results with a baseline, in continuous integration."
+)
 
 FILE = Path("gate.toml")
 BASELINE = Path("gate-baseline.jsonl")
@@ -55,7 +57,7 @@ Subject = Annotated[
     str | None,
     typer.Option(
         metavar="CC",
-        help="Controller for the cases that name none, instead of `subject` at the top of the gate file.",
+        help="Controller for the cases that name no controller, instead of the gate file's `subject`.",
         show_default="the file's",
         autocompletion=complete_controllers,
     ),
@@ -64,8 +66,8 @@ Cache = Annotated[
     Path | None,
     typer.Option(
         metavar="DIR",
-        help="Folder of stored runs. One is used again only if the content of the scenario, the controller's "
-        "code or binary, and Fullpipe are unchanged.",
+        help="Folder of stored runs. A run is used again only if the content of its scenario, the "
+        "controller's code or binary, and Fullpipe are unchanged.",
         show_default="~/.cache/fullpipe/gate",
         parser=path,
     ),
@@ -255,7 +257,7 @@ def diff(
         Path | None,
         typer.Argument(
             metavar="BEFORE",
-            help="The older baseline; with --against, the gate file instead.",
+            help="The older baseline; with --against, the gate file, by default gate.toml.",
             show_default=False,
             parser=path,
         ),
@@ -286,7 +288,7 @@ def diff(
     `gate diff OLD.jsonl NEW.jsonl` compares two baselines and runs nothing. `gate diff --against git:REV`
     runs the cases of the gate file with revision REV and with your working tree. The commands that build a
     revision are in the file's table `build`, and run only with --allow-programs. A controller in a Python
-    file is that of the side that runs, and needs --code. Exit code 1: they differ.
+    file runs with --code only, and each side runs its own version of the file. Exit code 1: they differ.
     """
     from fullpipe.gate import checking
     from fullpipe.gate.options import ignore

@@ -19,7 +19,7 @@ ShardOption = Annotated[
     typer.Option(
         "--shard",
         metavar="I/N",
-        help="Of all runs, do only every N-th, from the I-th on; no report. See `fullpipe merge`.",
+        help="Do only runs I, I+N, I+2N and so on of all runs, and no report. See `fullpipe merge`.",
         show_default="all runs",
     ),
 ]
@@ -32,7 +32,7 @@ def merge(
     ],
     out: Annotated[Path, typer.Option(help="Folder for the runs of all shards.", parser=path)],
 ) -> None:
-    """Combine the runs of one command whose work several machines shared by --shard.
+    """Combine the parts of a command that several machines ran with --shard.
 
     First, each machine runs the command with its --shard, from 1/N to N/N. Then `fullpipe merge` copies the
     runs of their folders into one, --out. Finally, run the same command again with that --out and without

@@ -17,7 +17,7 @@ MEASURES = ("goodput", "completion", "rtt", "retransmissions")
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Analyse an experiment with real connections that `fullpipe advise --plan` planned.",
+    help="Analyse the results of an experiment that `fullpipe advise --plan` planned.",
 )
 
 
@@ -55,8 +55,9 @@ def analyse(
         str | None,
         typer.Option(
             metavar="PERCENT",
-            help="The predicted difference of the treatment, e.g. 12 or -30; of retransmissions, in "
-            "percentage points. The answer then says how many connections are needed to detect it.",
+            help="The predicted difference of the treatment, e.g. 12 or -30; of the share of "
+            "retransmissions, in percentage points. The answer then says how many connections are needed to"
+            " detect it.",
             show_default="none",
         ),
     ] = None,
@@ -76,11 +77,12 @@ def analyse(
 ) -> None:
     """Say whether the treatment is better or worse than the control, from a table of connections.
 
-    The arms are compared by the ratio of geometric means (retransmissions: by the difference of
-    means), with Welch's 95 % confidence interval. Arms are not comparable if many values are missing, or if
-    numbers, sizes or start times of their connections differ by more than chance explains. If whole
-    groups of connections were assigned to arms, e.g. all of a route or of an hour, name the group in a column
-    `unit`; then the means of groups are compared. Exit code 1: not comparable.
+    The arms are compared by the ratio of geometric means, with Welch's 95 % confidence interval.
+    Retransmissions are compared by the difference of their mean share of the segments sent. Arms are not
+    comparable if many values are missing, or if they differ by more than chance explains in how many
+    connections they have, in their sizes, or in their start times (a column `time`). If whole groups of
+    connections were assigned to arms, e.g. all of a route or of an hour, name the group in a column `unit`;
+    then the means of groups are compared. Exit code 1: not comparable.
     """
     from fullpipe.advisor.plan import analysis
     from fullpipe.advisor.plan import results as rows

@@ -31,7 +31,9 @@ def probe(
     host: Annotated[
         str,
         typer.Argument(
-            metavar="HOST", help="The machine that runs `fullpipe probe serve`; or serve, to be that machine."
+            metavar="HOST",
+            help="Address of the machine that runs `fullpipe probe serve`. The word `serve`: be that "
+            "machine.",
         ),
     ],
     token: Annotated[
@@ -54,7 +56,7 @@ def probe(
     budget: Annotated[
         str | None,
         typer.Option(
-            help="Longest time; from '45 s' on, both directions are measured in full.",
+            help="Longest time. With less than '45 s', the way back has no queue discipline.",
             show_default="30 s; 120 s with serve",
         ),
     ] = None,
@@ -71,14 +73,17 @@ def probe(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Folder for path.toml, report and stamps.", show_default="out/probe-...", parser=path_of
+            help="Folder for path.toml, report and the packets' times.",
+            show_default="out/probe-...",
+            parser=path_of,
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure the path to another machine that runs Fullpipe, and write it as a scenario.
 
-    There, `fullpipe probe serve --bind ADDRESS` prints the line to type here. It serves one client, once.
+    First run `fullpipe probe serve --bind ADDRESS` on the other machine. It prints the command for this one,
+    and serves one client, once.
     Both ends obey their own --budget, --max-bytes and --max-rate. For some seconds, the measurement takes
     the whole rate of the path. The path is in path.toml, which `run`, `shell --path`, `compare --path`,
     `map --path`, `advise --from` and `lab --path` read.

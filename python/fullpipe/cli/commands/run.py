@@ -67,7 +67,7 @@ def run(
     allow_programs: Annotated[
         bool,
         typer.Option(
-            "--allow-programs", help="Let the scenario run the commands of flows that are programs."
+            "--allow-programs", help="Let the scenario start programs: flows whose traffic a command sends."
         ),
     ] = False,
     stack: Stacks = None,

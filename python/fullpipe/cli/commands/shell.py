@@ -93,12 +93,12 @@ def shell(
 ) -> None:
     """Run a command, or a shell, behind an emulated path. Packets of a shell within a shell cross both paths.
 
-    Options of the path apply to both directions. --up-... and --down-... set one direction, where they
-    exist. Each direction has half of --rtt. The far end is on this machine, too, in a network of its own.
-    The command has environment variables: FULLPIPE_SERVER and FULLPIPE_SERVER6 are addresses of the far
-    end (IPv4 and IPv6), FULLPIPE_PATH describes the path. With --server, FULLPIPE_PORT is a free port at
-    the far end. It replaces {port} in the server's command; a server whose command has no {port} listens
-    elsewhere, e.g. iperf3 on 5201. The exit code is the command's.
+    Options of the path apply to both directions, those that begin with --up or --down to one. Each direction
+    has half of --rtt. The far end is on this machine, too, in a network of its own. The command has
+    environment variables: FULLPIPE_SERVER and FULLPIPE_SERVER6 are addresses of the far end (IPv4 and IPv6),
+    FULLPIPE_PATH describes the path. If the command of --server has {port}, a free port takes its place, and
+    is FULLPIPE_PORT. Otherwise the server listens on a port of its own, e.g. iperf3 on 5201. The exit code is
+    the command's.
 
     For example:
 

@@ -10,14 +10,14 @@ from fullpipe.cli.options import DISAGREE, AsJson, Stacks, console, use_stacks
 
 app = typer.Typer(
     invoke_without_command=True,
-    help="Without a command: list the QUIC stacks that are here, and which of a controller's values each "
-    "reports (window, phase, rate). With check: check an adapter.",
+    help="List the QUIC stacks that are here, and which of a controller's values each reports (window, "
+    "phase, rate). `fullpipe stacks check` checks an adapter.",
 )
 
 
 @app.callback()
 def list_(context: typer.Context, stack: Stacks = None, as_json: AsJson = False) -> None:
-    """Without a command: list the QUIC stacks that are here, and which of a controller's values each reports.
+    """List the QUIC stacks that are here, and which of a controller's values each reports.
 
     Those of the world quic are linked into its program. --stack NAME=COMMAND adds one behind an adapter, a
     program that speaks the protocol in quic/adapters/PROTOCOL.md. A scenario names a controller of it as
@@ -52,9 +52,10 @@ def check(
     """Check that an adapter is deterministic: that with equal seeds it sends equal packets.
 
     Each controller runs five times over one path. Four runs have the same seed and must send the same
-    packets: two in which virtual time advances in steps shorter than the path's delay, one in which it
-    advances from event to event, and one beside other processes on its core. The fifth has another seed,
-    and may send others. The first packet that differs is named. Exit code 1: the four differ.
+    packets: two equal ones, in which virtual time advances in steps shorter than the path's delay; one in
+    which it advances from event to event; and one like the first, on a processor that others keep busy. The
+    fifth has another seed, and may send other packets. The first packet that differs is named. Exit code 1:
+    the four differ.
     """
     from fullpipe.report import tables
     from fullpipe.runs.worlds import quic_stacks, stacks
