@@ -212,6 +212,16 @@ def test_short_budget_names_option_and_need(tmp_path: Path, form: str) -> None:
     assert "; give " in done.stderr
 
 
+@pytest.mark.parametrize("rtt", ["362ms", "300..362ms"])
+def test_short_budget_is_the_given_one_however_late(clock: SimpleNamespace, rtt: str) -> None:
+    def begin(*_: object) -> None:
+        clock.now_s += 0.4
+
+    # Time that passes before the first run leaves less than was given.
+    with pytest.raises(ScenarioError, match=r"^budget: 1 s is too short: "):
+        many.answer(_paths({**FAST, "rtt": rtt}), ASKED, budget_s=1.0, begin=begin)
+
+
 def test_measures_without_values_are_explained(clock: SimpleNamespace) -> None:
     clock.slower = 10.0
     bench, goal = Bench.of("sim"), goals.named(None, sized=False)

@@ -141,7 +141,7 @@ def test_what_only_prints(name: str) -> None:
 @pytest.mark.parametrize("words", [["compare"], ["run"], ["agree"], ["study", "run"]], ids=" ".join)
 def test_general_help_names_no_single_world(words: list[str]) -> None:
     printed = " ".join(CliRunner().invoke(cli.app, [*words, "--help"]).stdout.replace("│", " ").split())
-    assert "How often a run in real time is tried, in all, if the emulator does not keep up." in printed
+    assert "How often at most a run in real time is tried until the emulator keeps up." in printed
     assert "kernel run" not in printed and "to simulate" not in printed
 
 

@@ -355,7 +355,11 @@ def too_short(budget_s: float, needed_s: float) -> ScenarioError:
     enough = math.ceil(_ROOM * needed_s * 10) / 10 if needed_s < 5 else math.ceil(_ROOM * needed_s)
     about = f"{needed_s:.1g} s" if needed_s < 5 else minutes(needed_s)
     needs = f"the fewest runs that answer this path take about {about} on this machine"
-    fix = f"give {enough:g}, or a shorter duration"
+    return short_budget(budget_s, needs, f"give {enough:g}, or a shorter duration")
+
+
+def short_budget(budget_s: float, needs: str, fix: str) -> ScenarioError:
+    """The error about a budget, which is the one that was given and not what is left of it."""
     return stated("budget", budget_s, f"budget: {budget_s:.3g} s is too short: {needs}; {fix}", needs, fix)
 
 
@@ -454,7 +458,7 @@ def _answer_range(
             if not rankings and fit < least and meter.shares > 1:
                 fit = least
             elif not rankings and fit < least:
-                raise too_short(meter.left_s, _LEAST_PATHS * one_s)
+                raise too_short(meter.budget_s, _LEAST_PATHS * one_s)
             if fit < 1:
                 break
             some = some[:fit]

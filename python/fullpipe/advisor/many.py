@@ -11,7 +11,15 @@ from typing import Any
 
 from fullpipe._native import ScenarioError
 from fullpipe.advisor import goals
-from fullpipe.advisor.advice import BUDGET_S, MOST_BUDGET_S, Advice, Watcher, advise, with_candidates
+from fullpipe.advisor.advice import (
+    BUDGET_S,
+    MOST_BUDGET_S,
+    Advice,
+    Watcher,
+    advise,
+    short_budget,
+    with_candidates,
+)
 from fullpipe.advisor.inputs import Inputs, given_of
 from fullpipe.advisor.question import Question
 from fullpipe.advisor.ranking import FIRST
@@ -209,7 +217,8 @@ def answer(
         if until_s - time.monotonic() > (budget_s or 0.0):
             answer_one(number, len(waiting) - place)
     if not found:
-        raise refused[min(refused)]
+        first = refused[min(refused)]
+        raise first if budget_s is None else short_budget(budget_s, first.expected, first.fix)
     return Answers(
         tuple(Answered(paths[number], found[number]) for number in sorted(found)),
         left_out,
