@@ -88,14 +88,29 @@ def test_append_is_atomic(tmp_path: Path) -> None:
     assert (tmp_path / "log").read_bytes() == b"a" * 60 + b"\n"
 
 
-def test_an_interrupted_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(_descriptor: int) -> None:
+@pytest.mark.parametrize("lasting", [False, True])
+def test_an_interrupted_write_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, lasting: bool
+) -> None:
+    def interrupted(*_given: object, **_named: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(os, "fsync", interrupted)
+    monkeypatch.setattr(os, "fsync" if lasting else "replace", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        files.write(tmp_path, "x", b"new")
+        files.write(tmp_path, "x", b"new", lasting=lasting)
     assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("lasting", [False, True])
+def test_only_a_lasting_file_waits_for_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, lasting: bool
+) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    files.write(tmp_path, "below/x", b"new", lasting=lasting)
+    # The file, its name in the folder, and the folder's name.
+    assert len(synced) == (3 if lasting else 0)
+    assert (tmp_path / "below" / "x").read_bytes() == b"new"
 
 
 def test_replaced_file_keeps_its_permissions(tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ def replace(
                     "a run that is no smaller than the recorded one of the same code",
                     f"give {LARGER} to replace it by the smaller one",
                 )
-        files.write(path.parent, path.name, text_of([*kept, *new]).encode())
+        files.write(path.parent, path.name, text_of([*kept, *new]).encode(), lasting=True)
 
 
 def text_of(lines: Iterable[Mapping[str, Any]]) -> str:

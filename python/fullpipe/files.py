@@ -39,18 +39,23 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _OURS = os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-def write(folder: Path, name: str, data: bytes, *, needed: int | None = None) -> Path:
+def write(folder: Path, name: str, data: bytes, *, needed: int | None = None, lasting: bool = False) -> Path:
     """Writes the file `name` below a folder, and returns its path. Its subfolders are created.
 
-    Readers see the old file or the new one, also after a crash. `needed` is how many bytes are still to be
-    written in all, for the message about a full disk.
+    Readers see the old file or the new one, also if the process is killed. After a power failure, that is so
+    for a `lasting` file only, which is synced to the disk: two waits of milliseconds, too long for each of
+    the many files that a command can make again. `needed` is how many bytes are still to be written in all,
+    for the message about a full disk.
 
     Raises:
         OutputError: The file cannot be written, e.g. because the disk is full or the folder was removed.
     """
     path = folder / name
-    with reported(path, len(data) if needed is None else needed), _parent_of(folder, name) as (parent, last):
-        _replace(parent, last, data)
+    with (
+        reported(path, len(data) if needed is None else needed),
+        _parent_of(folder, name, lasting=lasting) as (parent, last),
+    ):
+        _replace(parent, last, data, lasting=lasting)
     return path
 
 
@@ -91,7 +96,9 @@ def streamed(folder: Path, name: str) -> Iterator[int]:
 
 
 def write_named(path: Path, data: bytes) -> None:
-    """Writes a file that the user named. Symbolic links are followed; a device or a pipe is written directly.
+    """Writes a file that the user named, and syncs it to the disk.
+
+    Symbolic links are followed; a device or a pipe is written directly.
 
     Raises:
         OutputError: The file cannot be written.
@@ -102,7 +109,7 @@ def write_named(path: Path, data: bytes) -> None:
                 _write_all(device.fileno(), data)
             return
     target = Path(os.path.realpath(path)) if _kind(path, follow=False) == stat.S_IFLNK else path
-    write(target.parent, target.name, data)
+    write(target.parent, target.name, data, lasting=True)
 
 
 def parquet(frame: "pl.DataFrame", metadata: dict[str, str] | None = None) -> bytes:
@@ -148,7 +155,7 @@ def extend(
     """
     with (
         reported(folder / name, len(data) if needed is None else needed),
-        _parent_of(folder, name, make=make and size == 0) as (parent, last),
+        _parent_of(folder, name, make=make and size == 0, lasting=True) as (parent, last),
     ):
         try:
             how = os.O_EXCL | _OURS if size == 0 else _OURS & ~os.O_CREAT
@@ -216,7 +223,7 @@ def set_aside(folder: Path, name: str, data: bytes) -> Path:
                 aside = f"{last}.damaged-{number}"
         try:
             if data:
-                _replace(parent, last, data)
+                _replace(parent, last, data, lasting=True)
             else:
                 os.unlink(last, dir_fd=parent)
         except BaseException:
@@ -450,13 +457,15 @@ def _kind(path: Path, *, follow: bool = True) -> int | None:
 
 
 @contextlib.contextmanager
-def _parent_of(folder: Path, name: str, *, make: bool = True) -> Iterator[tuple[int, str]]:
+def _parent_of(
+    folder: Path, name: str, *, make: bool = True, lasting: bool = False
+) -> Iterator[tuple[int, str]]:
     """The opened folder of the file `name` below `folder`, and the last part of `name`."""
     *parts, last = PurePosixPath(name).parts
     here = os.open(folder, _FOLDER)
     try:
         for part in parts:
-            below = _enter(here, part, make=make)
+            below = _enter(here, part, make=make, lasting=lasting)
             os.close(here)
             here = below
         yield here, last
@@ -464,12 +473,13 @@ def _parent_of(folder: Path, name: str, *, make: bool = True) -> Iterator[tuple[
         os.close(here)
 
 
-def _enter(parent: int, name: str, *, make: bool = True) -> int:
-    """Opens a subfolder, and creates it if it is missing and `make`."""
+def _enter(parent: int, name: str, *, make: bool, lasting: bool) -> int:
+    """Opens a subfolder; creates it if it is missing and `make`. A `lasting` one is synced to the disk."""
     with contextlib.suppress(FileExistsError):
         if make:
             os.mkdir(name, dir_fd=parent)
-            os.fsync(parent)
+            if lasting:
+                os.fsync(parent)
     try:
         return os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=parent)
     except NotADirectoryError:
@@ -505,15 +515,19 @@ def _nameless(parent: int) -> tuple[int, str | None]:
     return os.open(part, os.O_WRONLY | os.O_EXCL | _OURS, 0o666, dir_fd=parent), part
 
 
-def _replace(parent: int, name: str, data: bytes) -> None:
-    """Writes a file under another name and renames it, which replaces a symbolic link and not its target."""
+def _replace(parent: int, name: str, data: bytes, *, lasting: bool = False) -> None:
+    """Writes a file under another name and renames it, which replaces a symbolic link and not its target.
+
+    A `lasting` one is synced to the disk.
+    """
     part = _part()
     file = os.open(part, os.O_WRONLY | os.O_EXCL | _OURS, 0o666, dir_fd=parent)
     try:
         try:
             _write_all(file, data)
             _keep_mode(file, parent, name)
-            os.fsync(file)
+            if lasting:
+                os.fsync(file)
         finally:
             os.close(file)
         os.replace(part, name, src_dir_fd=parent, dst_dir_fd=parent)
@@ -521,8 +535,9 @@ def _replace(parent: int, name: str, data: bytes) -> None:
         with contextlib.suppress(OSError):
             os.unlink(part, dir_fd=parent)
         raise
-    # The new name is on the disk only after its folder is synced.
-    os.fsync(parent)
+    if lasting:
+        # The new name is on the disk only after its folder is synced.
+        os.fsync(parent)
 
 
 def _write_all(file: int, data: bytes) -> None:

@@ -211,5 +211,5 @@ ExecStop={program} unload {name}
 [Install]
 WantedBy=multi-user.target
 """
-    files.write(UNITS, f"fullpipe-{name}.service", text.encode())
+    files.write(UNITS, f"fullpipe-{name}.service", text.encode(), lasting=True)
     return _unit(name)
