@@ -207,10 +207,17 @@ def test_unknown_column_is_cleaned_and_bounded(in_empty_folder: Path) -> None:
     assert len(line) <= MOST_SENTENCE
 
 
+def test_figure_spec_has_no_number_that_json_lacks() -> None:
+    spec = {"data": {"values": [{"x": float("nan"), "y": float("inf"), "z": 1.5, "name": "a\x07"}]}}
+    (row,) = json.loads(svg.printable_json(spec))["data"]["values"]
+    assert row == {"x": None, "y": None, "z": 1.5, "name": "a\\u0007"}
+
+
 @given(st.text(alphabet=HOSTILE + "ab", min_size=1))
 def test_figure_spec_has_printable_texts(text: str) -> None:
     spec = {"title": {"text": [text, "a"], "subtitle": text}, "data": {"values": [{"label": text, "x": 1.5}]}}
-    clean = svg.printable_spec(spec)
+    clean = json.loads(svg.printable_json(spec))
     assert obeyed(json.dumps(clean, ensure_ascii=False)) == []
+    assert clean["title"]["subtitle"] == printable(text)
     assert clean["data"]["values"][0]["x"] == 1.5
     assert obeyed(svg.labelled("<svg></svg>", text)) == []

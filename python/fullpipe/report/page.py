@@ -6,7 +6,6 @@ or dark setting; print is always light.
 """
 
 import html
-import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from importlib import resources
 from typing import Any
 
 from fullpipe.report.figures import theme
-from fullpipe.report.figures.svg import labelled, printable_spec, render, renderer_version
+from fullpipe.report.figures.svg import labelled, printable_json, render, renderer_version
 from fullpipe.text import printable
 
 
@@ -124,7 +123,7 @@ def _scheme() -> str:
 def _script(specs: Sequence[dict[str, Any]]) -> str:
     if not specs:
         return ""
-    message = _with_scheme(json.dumps(printable_spec(specs), separators=(",", ":")))
+    message = _with_scheme(printable_json(specs))
     code = f"{_vega()}\nconst specs = {message};\n{_asset('report.js')}"
     return f'<script type="module">{_inside_script(code)}</script>'
 
