@@ -1,6 +1,6 @@
 """An adapter of a stack that is only here: a window, acknowledgements, and what tests want it to do wrong.
 
-Run as a program by the world `quic`. Its first argument names a way to misbehave.
+Run as a program by the world `quic`. Its first argument names a way to misbehave, or to tell less.
 """
 
 import os
@@ -22,6 +22,7 @@ _SYN, _DATA, _ACK = range(3)
 # A datagram that leaves this long before the latest that has arrived is lost.
 _REORDERING = 3
 HOW = sys.argv[1] if len(sys.argv) > 1 else ""
+TELLS = ("window", "ssthresh", "in_flight", "srtt", "lost", "acked")
 
 
 class Toy:
@@ -119,7 +120,8 @@ class Toy:
         window = int(self._window) * (self._segment + _HEAD.size)
         threshold = NEVER if self._threshold > 1e8 else int(self._threshold) * (self._segment + _HEAD.size)
         flying = len(self._sent_at) * (self._segment + _HEAD.size)
-        return State(window, threshold, flying, self._srtt, lost=self._lost, acked=self._acked)
+        lost = NEVER if HOW == "discreet" else self._lost
+        return State(window, threshold, flying, self._srtt, lost=lost, acked=self._acked)
 
 
 def misbehaving(turn: Any) -> Any:
@@ -178,7 +180,7 @@ def main() -> None:
         "version": os.environ.get("TOY_VERSION", "1.0"),
         "licence": "MIT",
         "controllers": ["reno", "fixed"],
-        "tells": ["window", "ssthresh", "in_flight", "srtt", "lost", "acked"],
+        "tells": [one for one in TELLS if one != "lost" or HOW != "discreet"],
         "policy": "no pacing; each datagram is acknowledged",
     }
     fullpipe_stack.serve(about, Toy)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import struct
@@ -168,6 +169,38 @@ def test_a_stack_behind_an_adapter_runs_like_one_that_is_linked_in() -> None:
     run = found.runs[0]
     assert "toy 1.0" in json.dumps(run.summary) and "no pacing" in json.dumps(run.summary)
     assert any(one.startswith("toy does not tell min_rtt") for one in run.unsupported)
+
+
+@needs_program
+@pytest.mark.parametrize(("how", "known"), [("discreet", False), ("", True)])
+def test_losses_that_a_stack_does_not_tell_are_unknown_and_not_zero(
+    how: str, known: bool, tmp_path: Path
+) -> None:
+    lossy = ("compare", "toy:reno", "--world", "quic", *ON_PATH, "--loss", "2 %", "--seeds", "1")
+    lossy += ("--stack", f"toy={adapter(how)}")
+    code, printed = command(*lossy, "--json")
+    assert code == 0, printed
+    (result,) = json.loads(printed)["results"]
+    means = [result[name]["mean"] for name in ("retransmits", "loss_ratio")]
+    assert all(mean > 0 for mean in means) if known else means == [None, None]
+    # A table of numbers, in the terminal and in the report: there is a dash for each that is unknown.
+    code, table = command(*lossy, "--out", str(tmp_path))
+    of_report = re.search(
+        r"<tr>(?:(?!</tr>).)*toy:reno.*?</tr>",
+        (tmp_path / "report.html").read_text(encoding="utf-8"),
+        re.DOTALL,
+    )
+    assert code == 0 and of_report is not None
+    dashes = 0 if known else 2
+    assert (table.count("–"), of_report[0].count("–")) == (dashes, dashes), table + of_report[0]
+    path = {"rate": "10 Mbit/s", "rtt": "40 ms", "loss": "2 %"}
+    document = {"duration": "2 s", "path": path, "flows": [{"controller": "toy:reno"}]}
+    with stacks.using([toy(how)]):
+        (run,) = fp.run(document, world="quic").runs
+    (flow,) = run.summary["flows"]
+    assert (flow["retransmits"] is not None, flow["loss_ratio"] is not None) == (known, known)
+    assert flow["timeouts"] is None and flow["undos"] is None
+    assert (run.flow_series()["retransmits"].null_count() == 0) == known
 
 
 @needs_program

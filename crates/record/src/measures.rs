@@ -51,7 +51,7 @@ impl DistributionMs {
 pub struct FlowMeasures {
     /// Application bits delivered in order per second between the flow's start and end; zero if it never started.
     pub goodput_bps: f64,
-    /// Retransmissions as a fraction of the data segments sent; `None` if none was sent. Of a flow that is seen from outside,
+    /// Retransmissions as a fraction of the data segments sent; `None` if none was sent, or nobody can tell. Of a flow that is seen from outside,
     /// the packets that the path dropped as a fraction of those that entered it: nobody counts its retransmissions where they are
     /// encrypted.
     pub loss_ratio: Option<f64>,
@@ -88,7 +88,7 @@ impl FlowMeasures {
             goodput_bps: bits_per_second(totals.delivered_bytes, lifetime_ns).unwrap_or(0.0),
             loss_ratio: match &totals.seen {
                 Some(seen) => ratio(seen.lost_packets, seen.packets),
-                None => ratio(totals.retransmits, totals.segments_sent),
+                None => present(totals.retransmits).and_then(|again| ratio(again, totals.segments_sent)),
             },
             rtt_ms: DistributionMs::of_nanos(srtt.filter_map(|(_, &srtt)| present(srtt))),
             completion_ms: totals.completed.then_some(lifetime_ns as f64 / 1e6),
@@ -247,6 +247,7 @@ fn ratio(part: u64, whole: u64) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::run::{FlowSeries, FlowTotals, LinkSeries, LinkTotals};
+    use crate::seen::UNKNOWN;
     use proptest::prelude::*;
 
     fn flow(totals: FlowTotals, samples: &[(u64, u64)]) -> FlowRecord {
@@ -370,6 +371,12 @@ mod tests {
         let measures = FlowMeasures::of(&flow(totals, &[]));
         assert_eq!(measures.goodput_bps, 0.0);
         assert_eq!(measures.loss_ratio, None);
+    }
+
+    #[test]
+    fn unknown_retransmissions_are_no_loss_ratio() {
+        let totals = FlowTotals { segments_sent: 100, retransmits: UNKNOWN, ..FlowTotals::default() };
+        assert_eq!(FlowMeasures::of(&flow(totals, &[])).loss_ratio, None);
     }
 
     #[test]

@@ -130,10 +130,10 @@ pub struct FlowTotals {
     /// Of these, retransmissions; [`UNKNOWN`] where nobody can tell.
     #[serde(with = "or_null")]
     pub retransmits: u64,
-    /// Retransmission timeouts; [`UNKNOWN`] where only packets are seen.
+    /// Retransmission timeouts; [`UNKNOWN`] where nobody can tell.
     #[serde(with = "or_null")]
     pub timeouts: u64,
-    /// Reductions that were undone as spurious; [`UNKNOWN`] where only packets are seen. In the world `quic`, those after which the
+    /// Reductions that were undone as spurious; [`UNKNOWN`] where nobody can tell. In the world `quic`, those after which the
     /// controller allowed or believed something else: not every stack's controller undoes what its stack finds to be spurious.
     #[serde(with = "or_null")]
     pub undos: u64,
@@ -240,7 +240,7 @@ pub struct Sample {
     pub bandwidth_bps: Option<u64>,
     /// Application bytes delivered so far: in order, but of a bulk flow over QUIC in any order.
     pub delivered_bytes: u64,
-    /// Retransmissions so far.
+    /// Retransmissions so far; [`UNKNOWN`] where nobody can tell.
     pub retransmits: u64,
     /// What the controller is doing.
     pub phase: Phase,

@@ -26,7 +26,7 @@
 //! A flow that is a program also has `seen`, behind `written_ns`: `{"payload": "tcp", "rtt_source": "sequence_numbers", "rtt_samples": 0,
 //! "connections": 0, "packets": 0, "lost_packets": 0, "returned_packets": 0, "returned_lost_packets": 0, "sent_bytes": 0,
 //! "returned_bytes": 0, "delay": {"min_ns": 0, "mean_ns": 0, "p50_ns": 0, "p95_ns": 0, "max_ns": 0}, "returned_delay": null}`. Its
-//! `timeouts`, `undos` and, unless it is TCP, `retransmits` are null.
+//! `timeouts`, `undos` and, unless it is TCP, `retransmits` are null. So are those that the stack of a flow does not tell.
 //! A flow with `hosts.metrics` also has `metrics`, behind `written_ns`: `{"at_ns": 0, "ssthresh": 0, "cwnd": 0, "reordering": 0, "rtt_ns": 0,
 //! "rttvar_ns": 0}`. Keys are in this order. A measure that cannot be computed from the record is null; [`crate::measures`] defines each.
 //! `early_packets` and `marked_packets` are left out where they are 0, and what an application wrote where it is not known:

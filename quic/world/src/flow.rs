@@ -18,16 +18,16 @@ pub(crate) struct Ends {
     pub(crate) arrived: u64,
 }
 
-/// What a flow had done when its measures ended.
+/// What a flow had done when its measures ended. Counts that its stack does not tell are `None`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ended {
     pub(crate) at: Time,
     pub(crate) completed: bool,
     pub(crate) delivered_bytes: u64,
     pub(crate) datagrams: u64,
-    pub(crate) lost: u64,
-    pub(crate) collapses: u64,
-    pub(crate) undone: u64,
+    pub(crate) lost: Option<u64>,
+    pub(crate) collapses: Option<u64>,
+    pub(crate) undone: Option<u64>,
     pub(crate) written: u64,
     pub(crate) written_at: Option<Time>,
 }

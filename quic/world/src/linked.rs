@@ -394,9 +394,9 @@ impl Flow for Linked {
             completed,
             delivered_bytes: self.sink.delivered(),
             datagrams: self.forward.sent,
-            lost,
-            collapses: self.setup.tally.collapses(),
-            undone: self.seen().map_or_else(|| self.setup.tally.undone(), |view| view.undone),
+            lost: Some(lost),
+            collapses: Some(self.setup.tally.collapses()),
+            undone: Some(self.seen().map_or_else(|| self.setup.tally.undone(), |view| view.undone)),
             written: self.source.written,
             written_at: self.source.written_at,
         }

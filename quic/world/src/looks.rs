@@ -108,8 +108,8 @@ impl Looks {
         self.delivered_bytes.push(measured.delivered_bytes);
         self.delivered_segments.push(acked);
         self.segments_sent.push(measured.datagrams);
-        self.lost.push(measured.lost);
-        self.timeouts.push(measured.collapses);
+        self.lost.push(measured.lost.unwrap_or(0));
+        self.timeouts.push(measured.collapses.unwrap_or(0));
         self.queued_bytes.push(world.backlog_bytes());
         phase
     }

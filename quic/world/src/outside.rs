@@ -15,7 +15,7 @@ use bytes::BytesMut;
 use fullpipe_cc::{CaState, Limits};
 use fullpipe_path::config::ElementConfig;
 use fullpipe_path::{Change, Ecn, Packet};
-use fullpipe_record::Sample;
+use fullpipe_record::{Sample, UNKNOWN};
 use fullpipe_scenario::spec::{EcnUse, FlowSpec, Randomness, Spec, Workload};
 use fullpipe_units::{Duration, Time};
 use serde_json::json;
@@ -441,7 +441,7 @@ impl Flow for Outside {
             delivery_bps: self.sampled.delivery_bps(reported.delivered, now),
             bandwidth_bps: rate(reported.bandwidth_bps),
             delivered_bytes: reported.delivered,
-            retransmits: reported.lost.unwrap_or(0),
+            retransmits: reported.lost.unwrap_or(UNKNOWN),
             phase: reported
                 .phase
                 .unwrap_or_else(|| phase_by_threshold(reported.window.unwrap_or(0), reported.ssthresh)),
@@ -459,9 +459,9 @@ impl Flow for Outside {
             completed,
             delivered_bytes: self.reported.delivered,
             datagrams: self.ends[0].sent,
-            lost: self.reported.lost.unwrap_or(0),
-            collapses: self.reported.timeouts.unwrap_or(0),
-            undone: 0,
+            lost: self.reported.lost,
+            collapses: self.reported.timeouts,
+            undone: None,
             // What it has taken besides is not told.
             written: self.reported.delivered,
             written_at: None,

@@ -54,7 +54,7 @@ use std::sync::mpsc::Receiver;
 
 use fullpipe_record::parquet;
 use fullpipe_record::table::Table;
-use fullpipe_record::{Run, Sample};
+use fullpipe_record::{Run, Sample, UNKNOWN};
 use fullpipe_scenario::spec::Spec;
 use fullpipe_scenario::stack::LONGEST_NAME;
 use fullpipe_scenario::{ControllerChoice, ScenarioError};
@@ -470,7 +470,7 @@ fn flow_json(flow: &FlowNow) -> Value {
         "delivered_segments": flow.delivered_segments,
         "segments_sent": flow.segments_sent,
         "lost": flow.lost,
-        "retransmits": sample.map_or(0, |sample| sample.retransmits),
+        "retransmits": sample.map(|sample| sample.retransmits).filter(|&count| count != UNKNOWN).unwrap_or(0),
         "timeouts": flow.timeouts,
         "transfers_ms": flow.transfers_ns.iter().copied().map(millis).collect::<Vec<f64>>(),
         "ended_s": flow.ended.map(|(at, _)| at.as_nanos() as f64 / 1e9),

@@ -43,9 +43,9 @@ pub struct FlowNow {
     pub segments_sent: u64,
     /// Packets of the sender's that were acknowledged.
     pub delivered_segments: u64,
-    /// Packets that the sender declared lost.
+    /// Packets that the sender declared lost; 0 if its stack does not tell.
     pub lost: u64,
-    /// How often the sender found the path in persistent congestion.
+    /// How often the sender found the path in persistent congestion; 0 if its stack does not tell.
     pub timeouts: u64,
     /// Payload bytes that the receiver's application has: in order, or in any order for a bulk flow.
     pub delivered_bytes: u64,
@@ -311,8 +311,8 @@ impl Simulation {
                     sample: flow.sample(now),
                     segments_sent: measured.datagrams,
                     delivered_segments: flow.acked(),
-                    lost: measured.lost,
-                    timeouts: measured.collapses,
+                    lost: measured.lost.unwrap_or(0),
+                    timeouts: measured.collapses.unwrap_or(0),
                     delivered_bytes: measured.delivered_bytes,
                     transfers_ns: flow.transfers_ns().to_vec(),
                     ended: flow.ended().map(|ended| (ended.at, ended.completed)),

@@ -7,7 +7,8 @@ use fullpipe_export::Log;
 use fullpipe_path::config::ElementConfig;
 use fullpipe_path::{Carrier, Chain, Change, Counts};
 use fullpipe_record::{
-    FlowRecord, FlowSeries, FlowTotals, LinkRecord, LinkSeries, Provenance, QueueSample, Run, WorldName,
+    FlowRecord, FlowSeries, FlowTotals, LinkRecord, LinkSeries, Provenance, QueueSample, Run, UNKNOWN,
+    WorldName,
 };
 use fullpipe_scenario::spec::{FlowSpec, Randomness, Spec};
 use fullpipe_units::{Bytes, Duration, Time};
@@ -469,9 +470,9 @@ fn totals(flow: &mut dyn Flow, end: Time) -> FlowTotals {
         completed: ended.completed,
         delivered_bytes: ended.delivered_bytes,
         segments_sent: ended.datagrams,
-        retransmits: ended.lost,
-        timeouts: ended.collapses,
-        undos: ended.undone,
+        retransmits: ended.lost.unwrap_or(UNKNOWN),
+        timeouts: ended.collapses.unwrap_or(UNKNOWN),
+        undos: ended.undone.unwrap_or(UNKNOWN),
         echoed_segments: None,
         written_bytes: Some(ended.written),
         written_ns: ended.written_at.map(Time::as_nanos),

@@ -15,12 +15,13 @@ from fullpipe.runs.worlds.job import Job
 from fullpipe.text import shown
 
 # What every flow's summary has, each a number.
-_OF_FLOW = ("goodput_bps", "segments_sent", "retransmits")
+_OF_FLOW = ("goodput_bps", "segments_sent")
 _PARTS = ("flows", "links", "total_goodput_bps", "fct_ms", "fairness")
 # What is a number from 0 wherever a summary has it, or None if it does not exist.
 _NUMBERS = {
     *_OF_FLOW,
     *(
+        "retransmits",
         "delivered_bytes",
         "start_ns",
         "end_ns",

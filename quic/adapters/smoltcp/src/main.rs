@@ -69,8 +69,8 @@ impl End {
         interface.update_ip_addrs(|all| {
             let _ = all.push(IpCidr::new(IpAddress::v4(10, 0, 0, index + 1), 24));
         });
-        // smoltcp scales its window by buffers of at most 1 GiB; memory is touched as it is used.
-        let buffer = |bytes: u64| SocketBuffer::new(vec![0; bytes.clamp(1 << 16, 64 << 20) as usize]);
+        // Without a controller, all of it leaves at once, and an answer has at most 64 MiB. Memory is touched as it is used.
+        let buffer = |bytes: u64| SocketBuffer::new(vec![0; bytes.clamp(1 << 16, 16 << 20) as usize]);
         let mut socket = Socket::new(buffer(setup.receive_window), buffer(setup.send_window));
         socket.set_congestion_control(match setup.controller.as_str() {
             "reno" => CongestionControl::Reno,
