@@ -321,7 +321,7 @@ def test_help_explains_how_to_get_quic(monkeypatch: pytest.MonkeyPatch) -> None:
     code, printed = command("compare", "--help")
     assert code == 0
     words = " ".join(printed.replace("│", " ").split())
-    assert "or all (all of these but qdisc); also quic, once `make quic` has built it." in words
+    assert "or all (all of these but qdisc); quic is one more, once `make quic` has built it." in words
 
 
 @pytest.mark.usefixtures("there")

@@ -495,7 +495,7 @@ const OWN: &[Own] = &[
     (
         "burst",
         "size",
-        "Size of the link's token bucket, which is an ideal one, or with --router that of tc-tbf",
+        "Makes the link a token bucket of this size; with --router, that of Linux's tc-tbf",
         "32 KB",
         None,
         "none",

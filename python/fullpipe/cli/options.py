@@ -186,16 +186,13 @@ def _path_option(
     return (Annotated[bool, option], False) if flag else (Annotated[str | None, option], None)
 
 
-PathFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--path",
-        metavar="SCENARIO.toml",
-        help="Use the path of a scenario, e.g. one that `fullpipe probe` wrote. Options override it.",
-        show_default="none",
-        parser=path,
-    ),
-]
+def path_file(more: str = "") -> Any:
+    """The option of commands that take the path of a scenario."""
+    text = "Use the path of a scenario, e.g. one that `fullpipe probe` wrote." + more
+    return typer.Option("--path", metavar="SCENARIO.toml", help=text, show_default="none", parser=path)
+
+
+PathFile = Annotated[Path | None, path_file(" Options override it.")]
 
 
 def path_with_file(file: Path | None, given: dict[str, Any], *, back: bool) -> dict[str, Any]:

@@ -56,8 +56,8 @@ def evaluate(
 ) -> None:
     """Report on a controller by the criteria of RFC 9743 (BCP 133), compared with CUBIC, Reno and BBRv1.
 
-    Each criterion gets a verdict with its reason: "better" or "worse" than both CUBIC and Reno, else "as the
-    standards", which those two are; "flag", if a limit that the report states is exceeded; "not run"; "not
+    Each criterion gets a verdict with its reason: "better" or "worse" than both standards, CUBIC and Reno;
+    else "as the standards"; "flag", if a limit that the report states is exceeded; "not run"; "not
     applicable"; or "for the author", who alone can answer. No verdict says pass, because the RFC has no
     thresholds. An interrupted command resumes. Exit code 1: some run failed.
     """

@@ -88,7 +88,7 @@ def conform(
             metavar="KIND",
             help="The algorithm that the tested code implements. With --program: bbr3, cubic or reno; it "
             "chooses the cases in place of --suite. With FILE.py:CLASS and --suite loss: cubic, reno, or "
-            "cubic,hystartpp.",
+            "`cubic,hystartpp`, which is CUBIC with HyStart++.",
             show_default="unknown: only cases that hold for all of these algorithms",
             rich_help_panel=PROGRAMS,
         ),
@@ -96,7 +96,7 @@ def conform(
     repetitions: Annotated[
         int | None,
         typer.Option(
-            help="How often the program runs on each path; some cases share one.",
+            help="How often the program runs on each path; some cases share a path.",
             show_default="3",
             rich_help_panel=PROGRAMS,
         ),

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fullpipe.cli.options import PathFile, say
+from fullpipe.cli.options import path_file, say
 
 # As in `fullpipe.cli.lab_server`, which takes a while to import.
 _HOST, _PORT = "127.0.0.1", 8714
@@ -22,7 +22,7 @@ def lab(
     host: Annotated[
         str, typer.Option(help="Address to listen on. By default only this machine can connect.")
     ] = _HOST,
-    file: PathFile = None,
+    file: Annotated[Path | None, path_file()] = None,
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Whether to open the page in a browser.")
     ] = True,

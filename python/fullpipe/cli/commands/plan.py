@@ -55,9 +55,9 @@ def analyse(
         str | None,
         typer.Option(
             metavar="PERCENT",
-            help="The predicted difference of the treatment, e.g. 12 or -30; of the share of "
-            "retransmissions, in percentage points. The answer then says how many connections are needed to"
-            " detect it.",
+            help="The predicted difference of the treatment in per cent, e.g. 12 or -30; with --measure "
+            "retransmissions, that of their share in percentage points. The answer then says how many "
+            "connections are needed to detect it.",
             show_default="none",
         ),
     ] = None,
@@ -79,8 +79,8 @@ def analyse(
 
     The arms are compared by the ratio of geometric means, with Welch's 95 % confidence interval.
     Retransmissions are compared by the difference of their mean share of the segments sent. Arms are not
-    comparable if many values are missing, or if they differ by more than chance explains in how many
-    connections they have, in their sizes, or in their start times (a column `time`). If whole groups of
+    comparable if many values are missing, or if the arms differ by more than chance in their number of
+    connections, in the sizes of these, or in when they start (a column `time`). If whole groups of
     connections were assigned to arms, e.g. all of a route or of an hour, name the group in a column `unit`;
     then the means of groups are compared. Exit code 1: not comparable.
     """

@@ -32,8 +32,7 @@ def probe(
         str,
         typer.Argument(
             metavar="HOST",
-            help="Address of the machine that runs `fullpipe probe serve`. The word `serve`: be that "
-            "machine.",
+            help="Address of the machine that runs `fullpipe probe serve`; on that machine, the word serve.",
         ),
     ],
     token: Annotated[
@@ -56,7 +55,8 @@ def probe(
     budget: Annotated[
         str | None,
         typer.Option(
-            help="Longest time. With less than '45 s', the way back has no queue discipline.",
+            help="Longest time of this end. With less than '45 s', the queue discipline of the way back is "
+            "not measured.",
             show_default="30 s; 120 s with serve",
         ),
     ] = None,
@@ -66,7 +66,8 @@ def probe(
         list[str] | None,
         typer.Option(
             "--cc",
-            help="Kernel's controller of the TCP flows that validate the path. May be repeated.",
+            help="Kernel's controller of the TCP flows that run last, over the path and in the simulator, "
+            "to show how good the measurement is. May be repeated.",
             show_default="cubic",
         ),
     ] = None,

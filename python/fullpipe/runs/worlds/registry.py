@@ -133,7 +133,7 @@ def message(*, everything: bool = True, look: bool = True) -> str:
 def names_in_help(*, look: bool) -> str:
     """The names and what they mean, and how to get the worlds that are not there."""
     options = [*(names() if look else known()), *special(), ALL]
-    lacking = [f"; also {name}, once `make {name}` has built it" for name in optional(there=False)]
+    lacking = [f"; {name} is one more, once `make {name}` has built it" for name in optional(there=False)]
     return joined(
         [f"{name} ({_MEANING[name]})" if name in _MEANING else name for name in options], "or"
     ) + "".join(lacking)
