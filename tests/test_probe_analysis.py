@@ -304,12 +304,19 @@ def test_a_rate_that_rises_in_a_stage_is_no_policer_and_no_rate() -> None:
 def test_a_path_that_carries_all_is_at_least_as_fast(tmp_path: Path) -> None:
     found = estimate(World(Pipe(rate=10e9, buffer=1e9)).all(20e6))
     assert found.forward.rate_bps.value is None and "at least 40" in found.forward.rate_bps.why
-    # Not more than was sent.
-    assert (
-        found.forward.at_least_bps == pytest.approx(40e6, rel=1e-4) and found.forward.at_least_bps <= 40.001e6
-    )
     text = path_file.toml(found, "there")
     assert "assumed: all that was sent arrived" in text
+
+
+def test_the_least_rate_is_not_above_what_was_sent() -> None:
+    """Whatever clumps arrivals, such as jitter, which ends earlier for the last packet than for the first."""
+    world = World(Pipe(rate=10e9, buffer=1e9))
+    world.all(20e6)
+    arrived = world.found.forward[OVER].arrived_ns
+    for at in range(len(arrived)):
+        arrived[at] -= 300_000 * at // len(arrived)
+    found = estimate(world.found).forward.at_least_bps
+    assert found is not None and found == pytest.approx(40e6, rel=1e-4) and found < 40.002e6
 
 
 def test_a_flow_beside_its_simulation_names_what_misses(tmp_path: Path) -> None:
@@ -602,6 +609,8 @@ def test_the_base_rtt_is_above_zero_and_covered(
     rtt = found.rtt_ms
     assert rtt.value is not None and rtt.low is not None and rtt.value > 0 and 0 <= rtt.low <= rtt.value
     assert rtt.covers(2e3 * delay_s)
+    # The share of the link itself is known only where there is one.
+    assert bucket or rtt.value == pytest.approx(2e3 * delay_s, abs=0.002)
     path_file.write(found, "there", tmp_path)
     scenario.from_file(tmp_path / path_file.PATH)
 
