@@ -193,10 +193,24 @@ class Synthetic(Client):
         self.world, self.found, self.limits, self.rtt_s = world, world.found, limits, 0.04
         self.fastest = {"forward": limits.rate_bps, "back": limits.rate_bps}
         self.sent_bytes = 0
+        # At which stage the other end hangs up.
+        self.refused = ""
 
     @property
     def seconds(self) -> float:
         return self.world.now
+
+    @property
+    def bytes(self) -> int:
+        return self.sent_bytes
+
+    def echo(self, count: int, gap_s: float) -> list[float]:
+        for _ in range(count):
+            self.world.echo()
+        return []
+
+    def find_mtu(self) -> None:
+        pass
 
     def bytes_left(self, way: str) -> int:
         return self.limits.bytes - self.sent_bytes
@@ -207,6 +221,8 @@ class Synthetic(Client):
             self.world.echo()
 
     def forward(self, name: str, pieces: Sequence[Piece], rule: Rule = ("whole", 0.0, 0.0)) -> Stream:
+        if name == self.refused:
+            raise Refused("the other end has hung up")
         packets: list[tuple[float, int, int]] = []
         begun = 0.0
         for rate, count, size, _, thin_ns in pieces:
@@ -234,6 +250,24 @@ def measured(pipe: Pipe, limits: Limits, patch: pytest.MonkeyPatch) -> Measured:
     patch.setattr(stages.time, "sleep", sleep)
     stages._Way(client, "forward", lambda _line: None).run(short=False)
     return client.found
+
+
+@pytest.mark.parametrize("stage", [TRAIN, RAMP, MILD, BELOW, OVER])
+def test_a_late_refusal_keeps_what_was_measured(
+    stage: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    client = Synthetic(World(Pipe(rate=5e6)), Limits(200_000_000, 1e9, 60))
+    client.refused = stage
+    monkeypatch.setattr(stages.time, "sleep", lambda _seconds: None)
+    if stage in (TRAIN, RAMP):
+        with pytest.raises(Refused):
+            stages.measure(client, stages.Plan())
+        return
+    stages.measure(client, stages.Plan())
+    assert client.found.notes == ["the measurement ended early: the other end has hung up"]
+    way = Answer.of("there", client.found, tmp_path).estimates.forward
+    assert covers(way.rate_bps, 5e6, 0.05e6)
+    assert (tmp_path / path_file.PATH).exists()
 
 
 def covers(quantity: Quantity, truth: float, within: float) -> bool:

@@ -240,6 +240,12 @@ class Client:
         self._stream += 1
         return self._stream & 0xFFFF
 
+    def _begin_flow(self, connection: socket.socket, role: str) -> None:
+        channel = Channel(connection, _PATIENCE_S)
+        channel.until = self.channel.until
+        prove(channel, self.token, role)
+        channel.get()
+
     def flow_up(self, controller: str, seconds: float) -> TcpFlow:
         """A TCP flow to the server."""
         connection = socket.socket(socket.AF_INET6 if ":" in self.address[0] else socket.AF_INET)
@@ -247,9 +253,7 @@ class Client:
             flows.choose(connection, controller)
             connection.settimeout(_PATIENCE_S)
             connection.connect(self.address)
-            channel = Channel(connection, _PATIENCE_S)
-            prove(channel, self.token, UP)
-            channel.get()
+            self._begin_flow(connection, UP)
             return flows.send(
                 connection,
                 controller,
@@ -275,9 +279,7 @@ class Client:
         except OSError as error:
             raise Refused(f"no second connection can be made ({error.strerror or error})") from None
         try:
-            channel = Channel(connection, _PATIENCE_S)
-            prove(channel, self.token, DOWN)
-            channel.get()
+            self._begin_flow(connection, DOWN)
             flows.swallow(connection, self.limits.bytes, seconds + 1, self._silence_s)
         finally:
             connection.close()
