@@ -252,6 +252,25 @@ def measured(pipe: Pipe, limits: Limits, patch: pytest.MonkeyPatch) -> Measured:
     return client.found
 
 
+@pytest.mark.parametrize(("bytes_", "times"), [(1_000_000, 2), (150_000, 1)])
+def test_a_late_stage_is_repeated_only_with_bytes_to_spare(bytes_: int, times: int) -> None:
+    """A stage of 100 KB; what follows needs some, too."""
+
+    class Late(Synthetic):
+        def bytes_left(self, way: str) -> int:
+            return self.limits.bytes
+
+        def _forward(self, pieces: Sequence[Piece], rule: Rule) -> Stream:
+            made = Synthetic.forward(self, TRAIN, pieces, rule)
+            made.late_s = 0.05
+            return made
+
+    client = Late(World(Pipe()), Limits(bytes_, 1e9, 60))
+    client._stage("forward", TRAIN, [(10e6, 100, 1000, False, 0)], ("whole", 0.0, 0.0))
+    assert client.sent_bytes == 100_000 * times
+    assert len(client.found.notes) == times
+
+
 @pytest.mark.parametrize("stage", [TRAIN, RAMP, MILD, BELOW, OVER])
 def test_a_late_refusal_keeps_what_was_measured(
     stage: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

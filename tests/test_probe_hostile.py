@@ -518,7 +518,7 @@ def test_a_clients_budget_ends_all_waiting(running: Running) -> None:
     one = running.client()
     assert one.channel.until <= time.monotonic() + LIMITS.seconds
     one.channel.until = 0.0
-    with pytest.raises(Refused, match="time is over"):
+    with pytest.raises(Refused, match="time of this end is over"):
         one.channel.get(1000)
     one.close()
 

@@ -25,6 +25,8 @@ _PATIENCE_S = 10.0
 _KNOCK_EVERY_S = 0.1
 # A sender that is later than this has been kept from the processor: the stage is repeated once.
 LATE_S = 0.010
+# If as much of time and bytes would remain.
+_SPARE = 0.4
 # Of paths that carry less than Ethernet does: PPPoE, tunnels, the least of IPv6.
 _MTUS = (1492, 1420, 1400, 1280)
 # Bytes of a packet in the columns of `stamps`: sent, and arrived.
@@ -172,16 +174,15 @@ class Client:
     def _stage(self, way: str, name: str, pieces: Sequence[Piece], rule: Rule) -> Stream:
         once = self._forward if way == "forward" else self._back
         made = once(pieces, rule)
-        spare = self.limits.seconds - self.seconds > 0.4 * self.limits.seconds
-        if way == "back":
-            self._lost_bytes += made.lost_bytes
+        spare_s, spare_bytes = self.limits.seconds - self.seconds, self.bytes_left(way) - made.bytes
+        # The stages that follow need some, too.
+        spare = spare_s > _SPARE * self.limits.seconds and spare_bytes > _SPARE * self.limits.bytes
         if made.late_s > LATE_S and spare:
             self.drain()
             self.found.notes.append(
                 f"{way} {name}: repeated, because the sender was kept waiting for {1e3 * made.late_s:.0f} ms"
             )
             again = once(pieces, rule)
-            self._lost_bytes += again.lost_bytes if way == "back" else 0
             made = min(made, again, key=lambda one: one.late_s)
         if made.late_s > LATE_S:
             self.found.notes.append(
@@ -226,6 +227,7 @@ class Client:
         made = Stream.of(sent, self.plane.arrived(stream))
         if end not in _ENDS or not _as_asked(made, pieces):
             raise Refused("the other end sent other packets than it was asked for")
+        self._lost_bytes += made.lost_bytes
         made.end, made.late_s = str(end), late_s
         made.dropped_here = int(self.plane.dropped_here()) - before
         return made

@@ -92,7 +92,7 @@ class Channel:
     def get(self, patience_s: float | None = None, *, columns: int = 0) -> tuple[dict[str, Any], bytes]:
         """A line and, if as many bytes are asked for at most, the columns that follow it."""
         patience_s = self.patience_s if patience_s is None else patience_s
-        until, seen = min(self.until, time.monotonic() + patience_s), 0
+        until, seen = time.monotonic() + patience_s, 0
         while (end := self._waiting.find(b"\n", seen)) < 0:
             seen = len(self._waiting)
             if seen > _MOST_LINE:
@@ -131,13 +131,18 @@ class Channel:
         return columns
 
     def _more(self, until: float) -> None:
-        if (left_s := until - time.monotonic()) <= 0:
-            raise Refused("the other end is too slow, or the time is over")
-        self.connection.settimeout(left_s)
+        now = time.monotonic()
+        if now >= self.until:
+            raise Refused("the time of this end is over")
+        if now >= until:
+            raise Refused("the other end is too slow")
+        self.connection.settimeout(min(until, self.until) - now)
         try:
             found = self.connection.recv(1 << 16)
         except TimeoutError:
-            raise Refused("the other end has said nothing for too long") from None
+            over = time.monotonic() >= self.until
+            why = "the time of this end is over" if over else "the other end has said nothing for too long"
+            raise Refused(why) from None
         except OSError as error:
             raise Refused(f"the connection broke ({error.strerror or error})") from None
         if not found:
