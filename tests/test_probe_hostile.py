@@ -181,8 +181,9 @@ def test_strangers_are_few_at_once_and_their_time_is_short(monkeypatch: pytest.M
     running.end()
 
 
-def test_a_crowd_of_strangers_keeps_nobody_out(running: Running) -> None:
+def test_a_crowd_of_strangers_keeps_nobody_out(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their time is long, and there are more than there is room for."""
+    monkeypatch.setattr(server, "_PATIENCE_S", 60.0)
     crowd = [running.connect() for _ in range(server._MOST_GREETED)]
     for one in crowd:
         one.sendall(b"{")
@@ -603,8 +604,9 @@ def test_a_server_cannot_have_more_simulated_than_was_asked_for(
     one.close()
 
 
-def test_a_tcp_flow_pays_headers_and_keeps_the_rate() -> None:
+def test_a_tcp_flow_pays_headers_and_what_is_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """All that it pays is at least what the kernel sent; without bytes it is no flow."""
+    monkeypatch.setattr(flows, "_LEAST_S", math.inf)
     listener = socket.create_server(("127.0.0.1", 0))
     one = socket.create_connection(listener.getsockname())
     other, _ = listener.accept()
