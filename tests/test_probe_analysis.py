@@ -662,8 +662,8 @@ def test_the_base_rtt_is_above_zero_and_covered(
     rtt = found.rtt_ms
     assert rtt.value is not None and rtt.low is not None and rtt.value > 0 and 0 <= rtt.low <= rtt.value
     assert rtt.covers(2e3 * delay_s)
-    # The share of the link itself is known only where there is one.
-    assert bucket or rtt.value == pytest.approx(2e3 * delay_s, abs=0.002)
+    # The share of a link itself, unless that would be most of it.
+    assert bucket or delay_s < 0.0001 or rtt.value == pytest.approx(2e3 * delay_s, abs=0.002)
     path_file.write(found, "there", tmp_path)
     scenario.from_file(tmp_path / path_file.PATH)
 

@@ -175,10 +175,11 @@ def _base_rtt(clocks: Clocks, forward: Direction, back: Direction, echo_bytes: i
         if (rate := one.link_bps or one.rate_bps.value) is not None and rate > 0
     )
     # A token bucket lets a small packet pass at once, and may be one of the links: the interval has both.
-    value = least - own if own < least else least
+    # The value is that of a link where that leaves most of the time.
+    value = least - own if own < least / 2 else least
     # Hosts only add; so does the jitter of a path that is never as fast as this twice.
     early = max(0.0, quantile(ordered, 0.05) - ordered[0])
-    low = value - max(_LEAST_RTT_S, 0.003 * value, min(early, 0.01 * value))
+    low = least - own - max(_LEAST_RTT_S, 0.003 * value, min(early, 0.01 * value))
     high = max(value + max(_HOST_S, 0.003 * value), least + _STAMP_S)
     return Quantity(value, max(0.0, low), high).scaled(1e3)
 
