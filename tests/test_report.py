@@ -206,6 +206,9 @@ def test_provenance_has_command_date_and_version(small: Results, monkeypatch: py
     body = html(small, [])
     assert "fullpipe study run &#x27;a b&#x27; --ray-address ray://host:10001" in body
     assert "secret" not in body
+    for words in (["--token", "3f1c9d"], ["--token=3f1c9d"]):
+        provenance.began(["probe", "there", *words, "--short"])
+        assert "3f1c9d" not in html(small, []) and "--short" in html(small, [])
     assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC, by Fullpipe \d", body)
 
 

@@ -132,14 +132,20 @@ class ProbePlane:
     def arrived(self, stream: int) -> bytes:
         """Takes out what arrived of a stage, as columns: nanoseconds i64, number u32, ECN u8."""
 
-    def exchanges(self, stream: int) -> bytes:
-        """The echoes of a stage: of each four times i64 in nanoseconds."""
+    def exchanges(self) -> bytes:
+        """The echoes of the latest stage of these: of each four times i64 in nanoseconds."""
 
     def moved(self) -> tuple[int, int]:
         """Bytes that left and that arrived."""
 
-    def spend(self, count: int) -> bool:
-        """Takes bytes that something else sends from the budget; False if they are not there."""
+    def spend(self, count: int, *, line: bool) -> float | None:
+        """Takes bytes that something else sends from the budget; `line`: for the control connection.
+
+        0: they are taken. Else nothing was: seconds until the rate allows it, or None without the bytes.
+        """
+
+    def left(self) -> int:
+        """Bytes that may still leave, without those of the control connection."""
 
     def dropped_here(self) -> int:
         """Datagrams that this machine dropped because nobody read them."""

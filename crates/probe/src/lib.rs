@@ -5,8 +5,10 @@
 //! * [`wire`]: a datagram's head.
 //! * [`schedule`]: when each packet of a stage is due.
 //! * [`rule`]: when a sender stops early.
-//! * `plane`: both of these on real sockets, with the limits that nothing exceeds (Linux only).
+//! * [`budget`]: how much may leave, and how fast.
+//! * `plane`: all of these on real sockets, with the limits that nothing exceeds (Linux only).
 
+pub mod budget;
 pub mod rule;
 pub mod schedule;
 pub mod wire;

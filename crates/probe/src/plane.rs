@@ -1,8 +1,8 @@
 //! Paced sending and stamped receiving on connected sockets, within limits.
 //!
 //! The sockets are connected, so that the kernel drops what others send, and sends to nobody else. Every byte that leaves,
-//! answers included, is taken from one budget before it is sent; nothing leaves after the deadline. An answer is never longer
-//! than what it answers.
+//! answers included, is taken from one budget of bytes and rate before it is sent; nothing leaves after the deadline. An answer
+//! is never longer than what it answers.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
+use crate::budget::{Budget, Short};
 use crate::rule::{Rule, Seen, Watch};
 use crate::schedule::{MOST_BYTES, Piece, bounded, packets};
 use crate::sys::{self, Arrived};
@@ -29,11 +30,11 @@ pub struct Limits {
     pub sent_bytes: u64,
     /// Bytes of IP packets that are taken.
     pub received_bytes: u64,
-    /// The highest rate of a schedule, in bits a second.
+    /// The highest rate at which bytes leave, in bits a second.
     pub rate_bps: f64,
     /// How long after the start packets are sent and taken, in nanoseconds.
     pub time_ns: i64,
-    /// How many packets are remembered.
+    /// How many packets are remembered of each kind.
     pub records: usize,
 }
 
@@ -84,9 +85,30 @@ pub type Exchange = [i64; 4];
 #[derive(Default)]
 struct Inbox {
     records: Vec<Record>,
-    exchanges: Vec<(u16, Exchange)>,
+    requests: Requests,
     report: Option<(u16, Seen)>,
     heard_ns: i64,
+}
+
+/// The requests of the latest stage of echoes, and their answers.
+#[derive(Default)]
+struct Requests {
+    stream: u16,
+    /// When each was sent; `None` once it is answered.
+    sent_ns: Vec<Option<i64>>,
+    exchanges: Vec<Exchange>,
+}
+
+impl Requests {
+    /// Takes an answer, if it is the first one to a request. When that was sent, the other end need not say.
+    fn answered(&mut self, head: &Head, at_ns: i64) {
+        if head.stream != self.stream {
+            return;
+        }
+        if let Some(sent_ns) = self.sent_ns.get_mut(head.seq as usize).and_then(Option::take) {
+            self.exchanges.push([sent_ns, head.arrived_ns, head.answered_ns, at_ns]);
+        }
+    }
 }
 
 struct Shared {
@@ -95,6 +117,7 @@ struct Shared {
     cookie: u64,
     limits: Limits,
     until_ns: i64,
+    budget: Mutex<Budget>,
     sent_bytes: AtomicU64,
     received_bytes: AtomicU64,
     /// Bytes beyond what a datagram has: the headers of IP and UDP.
@@ -115,13 +138,15 @@ impl Plane {
     /// # Errors
     /// A socket is none of UDP, or no thread can be started.
     pub fn new(sockets: &[BorrowedFd<'_>], v6: bool, cookie: u64, limits: Limits) -> io::Result<Plane> {
-        let sockets = sockets.iter().map(|one| sys::prepared(*one)).collect::<io::Result<Vec<_>>>()?;
+        let sockets = sockets.iter().map(|one| sys::prepared(*one, v6)).collect::<io::Result<Vec<_>>>()?;
+        let now_ns = sys::steady_ns();
         let shared = Arc::new(Shared {
             sockets,
             v6,
             cookie,
             limits,
-            until_ns: sys::steady_ns().saturating_add(limits.time_ns),
+            until_ns: now_ns.saturating_add(limits.time_ns),
+            budget: Mutex::new(Budget::new(limits.sent_bytes, limits.rate_bps, now_ns)),
             sent_bytes: AtomicU64::new(0),
             received_bytes: AtomicU64::new(0),
             overhead: if v6 { 48 } else { 28 },
@@ -152,27 +177,37 @@ impl Plane {
         let kind = if echo { Kind::Echo } else { Kind::Data };
         let (mut sent, mut watch, mut latest_ns) = (Vec::new(), Watch::new(rule), 0);
         let mut datagram = [0; MOST_BYTES as usize];
+        if echo {
+            shared.inbox().requests = Requests { stream, ..Requests::default() };
+        }
         sys::sleep_exactly();
         let begun_ns = sys::steady_ns();
         for (seq, due) in packets(&pieces).enumerate() {
             let due_ns = begun_ns.saturating_add_unsigned(due.at_ns);
+            let mut free_ns = due_ns;
             loop {
                 let now_ns = sys::steady_ns();
                 if let Some(end) = shared.ends(stream, &mut watch, begun_ns, now_ns, silence_ns, stop) {
                     return Ok((sent, end, latest_ns));
                 }
-                if now_ns >= due_ns {
-                    latest_ns = latest_ns.max(now_ns - due_ns);
-                    break;
+                if now_ns >= free_ns {
+                    if free_ns == due_ns {
+                        latest_ns = latest_ns.max(now_ns - due_ns);
+                    }
+                    match shared.spend(due.bytes.into(), false) {
+                        Ok(()) if sent.len() < shared.limits.records => break,
+                        Err(Short::Wait(wait_ns)) => free_ns = now_ns.saturating_add(wait_ns),
+                        _ => return Ok((sent, End::Limit, latest_ns)),
+                    }
                 }
-                if due_ns - now_ns > SPIN_NS {
-                    sys::sleep_until_ns(due_ns.min(now_ns + LOOK_EVERY_NS));
+                if free_ns - now_ns > SPIN_NS {
+                    sys::sleep_until_ns(free_ns.min(now_ns + LOOK_EVERY_NS));
                 }
-            }
-            if sent.len() == shared.limits.records || !shared.spend(due.bytes.into()) {
-                return Ok((sent, End::Limit, latest_ns));
             }
             let at_ns = sys::now_ns();
+            if echo {
+                shared.inbox().requests.sent_ns.push(Some(at_ns));
+            }
             let head = shared.head(kind, stream, seq as u32, at_ns);
             if let Some(place) = datagram.first_chunk_mut() {
                 head.write(place);
@@ -194,9 +229,9 @@ impl Plane {
         mine
     }
 
-    /// The exchanges of a stage until now.
-    pub fn exchanges(&self, stream: u16) -> Vec<Exchange> {
-        self.shared.inbox().exchanges.iter().filter(|one| one.0 == stream).map(|one| one.1).collect()
+    /// The exchanges of the latest stage of echoes until now, one for each request at most.
+    pub fn exchanges(&self) -> Vec<Exchange> {
+        self.shared.inbox().requests.exchanges.clone()
     }
 
     /// Bytes that left and that arrived until now.
@@ -205,9 +240,17 @@ impl Plane {
         (shared.sent_bytes.load(Ordering::Relaxed), shared.received_bytes.load(Ordering::Relaxed))
     }
 
-    /// Takes bytes that something else is to send from the budget; false if they are not there.
-    pub fn spend(&self, bytes: u64) -> bool {
-        self.shared.spend(bytes)
+    /// Takes bytes that something else is to send from the budget; `line`: for the control connection.
+    ///
+    /// # Errors
+    /// They are not there, or not yet.
+    pub fn spend(&self, bytes: u64, line: bool) -> Result<(), Short> {
+        self.shared.spend(bytes, line)
+    }
+
+    /// Bytes that may still leave, without those of the control connection.
+    pub fn left(&self) -> u64 {
+        self.shared.budget().left()
     }
 
     /// Datagrams that this machine dropped because nobody read them.
@@ -240,10 +283,14 @@ impl Shared {
         Head { cookie: self.cookie, kind, stream, seq, sent_ns, arrived_ns: 0, answered_ns: 0, count: 0 }
     }
 
-    /// Takes bytes from the budget; false if it has not as many.
-    fn spend(&self, bytes: u64) -> bool {
-        let more = |spent: u64| Some(spent + bytes).filter(|sum| *sum <= self.limits.sent_bytes);
-        self.sent_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    fn budget(&self) -> MutexGuard<'_, Budget> {
+        self.budget.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn spend(&self, bytes: u64, line: bool) -> Result<(), Short> {
+        self.budget().take(bytes, line, sys::steady_ns())?;
+        self.sent_bytes.fetch_add(bytes, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Why sending is to end, if it is.
@@ -277,8 +324,10 @@ impl Shared {
         let until_ns = sys::steady_ns() + REPORT_EVERY_NS;
         while let Err(error) = sys::send(socket, self.v6, bytes, ecn) {
             match error.raw_os_error() {
-                // What an earlier one met. If nobody is there any more, silence says so.
-                Some(libc::ECONNREFUSED | libc::EHOSTUNREACH | libc::ENETUNREACH) => return Ok(()),
+                // What an earlier one met; if nobody is there any more, silence says so. Or it is too long for the path.
+                Some(libc::ECONNREFUSED | libc::EHOSTUNREACH | libc::ENETUNREACH | libc::EMSGSIZE) => {
+                    return Ok(());
+                }
                 Some(libc::ENOBUFS | libc::EAGAIN)
                     if !stop.load(Ordering::Relaxed) && sys::steady_ns() < until_ns =>
                 {
@@ -306,12 +355,13 @@ impl Shared {
     }
 
     fn take(&self, socket: &OwnedFd, arrived: &Arrived<'_>, reporter: &mut Reporter) {
-        let bytes = arrived.bytes.len() as u64 + u64::from(self.overhead);
+        // What others send, with the peer's address on it, uses up nothing.
+        let Some(head) = Head::read(arrived.bytes, self.cookie) else { return };
+        let bytes = arrived.length as u64 + u64::from(self.overhead);
         if self.received_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > self.limits.received_bytes {
             self.end.store(true, Ordering::Relaxed);
             return;
         }
-        let Some(head) = Head::read(arrived.bytes, self.cookie) else { return };
         let at_ns = arrived.stamped_ns.unwrap_or_else(sys::now_ns);
         match head.kind {
             Kind::Data => {
@@ -333,10 +383,7 @@ impl Shared {
             Kind::Reply => {
                 let mut inbox = self.inbox();
                 inbox.heard_ns = sys::steady_ns();
-                if inbox.exchanges.len() < self.limits.records {
-                    let times = [head.sent_ns, head.arrived_ns, head.answered_ns, at_ns];
-                    inbox.exchanges.push((head.stream, times));
-                }
+                inbox.requests.answered(&head, at_ns);
             }
             Kind::Report => {
                 let mut inbox = self.inbox();
@@ -349,11 +396,11 @@ impl Shared {
         }
     }
 
-    /// Answers with a head and zeros. An answer that cannot be sent or paid is left out, as one that the path loses.
+    /// Answers with a head and zeros. An answer that cannot be sent or paid now is left out, as one that the path loses.
     fn answer(&self, socket: &OwnedFd, head: &Head, bytes: usize) {
         let mut datagram = [0; MOST_BYTES as usize];
         head.write((&mut datagram[..BYTES]).try_into().expect("a head fits"));
-        if self.spend(bytes as u64 + u64::from(self.overhead)) {
+        if self.spend(bytes as u64 + u64::from(self.overhead), false).is_ok() {
             let _ = sys::send(socket, self.v6, &datagram[..bytes], 0);
         }
     }
@@ -402,11 +449,22 @@ mod tests {
     const PIECE: Piece = Piece { rate_bps: 1e8, packets: 20, bytes: 500, ecn: true, thin_every_ns: 0 };
 
     fn pair() -> (UdpSocket, UdpSocket) {
-        let one = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let other = UdpSocket::bind("127.0.0.1:0").unwrap();
+        pair_at("127.0.0.1:0").unwrap()
+    }
+
+    fn pair_at(address: &str) -> io::Result<(UdpSocket, UdpSocket)> {
+        let one = UdpSocket::bind(address)?;
+        let other = UdpSocket::bind(address)?;
         one.connect(other.local_addr().unwrap()).unwrap();
         other.connect(one.local_addr().unwrap()).unwrap();
-        (one, other)
+        Ok((one, other))
+    }
+
+    fn request(seq: u32, kind: Kind, sent_ns: i64) -> [u8; 1000] {
+        let mut datagram = [0; 1000];
+        Head { cookie: COOKIE, kind, stream: 1, seq, sent_ns, arrived_ns: 6, answered_ns: 7, count: 0 }
+            .write((&mut datagram[..BYTES]).try_into().unwrap());
+        datagram
     }
 
     fn plane(socket: &UdpSocket, limits: Limits) -> Plane {
@@ -452,7 +510,7 @@ mod tests {
         let (a, b) = pair();
         let (near, _far) = (plane(&a, LIMITS), plane(&b, LIMITS));
         send(&near, true);
-        let found = wait_for(|| Some(near.exchanges(1)).filter(|all| all.len() == 20));
+        let found = wait_for(|| Some(near.exchanges()).filter(|all| all.len() == 20));
         assert!(found.iter().all(|times| times.is_sorted()));
     }
 
@@ -505,5 +563,70 @@ mod tests {
         wait_for(|| far.shared.end.load(Ordering::Relaxed).then_some(()));
         assert!(far.arrived(1).len() <= 3);
         assert_eq!(send(&far, false).1, End::Stopped);
+    }
+
+    #[test]
+    fn ipv6_shows_marks_too() {
+        let Ok((a, b)) = pair_at("[::1]:0") else {
+            eprintln!("not tested: this machine has no IPv6");
+            return;
+        };
+        let plane = |one: &UdpSocket| Plane::new(&[one.as_fd()], true, COOKIE, LIMITS).unwrap();
+        let (near, far) = (plane(&a), plane(&b));
+        send(&near, false);
+        let mut records = Vec::new();
+        wait_for(|| {
+            records.extend(far.arrived(1));
+            (records.len() == 20).then_some(())
+        });
+        assert_eq!(records.iter().filter(|one| one.ecn == 2).count(), 10);
+    }
+
+    #[test]
+    fn a_flood_of_requests_is_answered_at_the_highest_rate() {
+        let answers = |rate_bps: f64| {
+            let (a, b) = pair();
+            let _far = plane(&b, Limits { rate_bps, ..LIMITS });
+            let begun_ns = sys::steady_ns();
+            for seq in 0..60 {
+                a.send(&request(seq, Kind::Echo, 5)).unwrap();
+            }
+            a.set_read_timeout(Some(std::time::Duration::from_millis(300))).unwrap();
+            let mut room = [0; 2000];
+            let count = (0..60).take_while(|_| a.recv(&mut room).is_ok()).count();
+            (count as f64, (sys::steady_ns() - begun_ns) as f64 / 1e9)
+        };
+        // The bucket, and a packet that it goes into debt with.
+        let (count, seconds) = answers(1e5);
+        assert!(count * 1028.0 * 8.0 <= 32_000.0 + 2.0 * 8224.0 + 1e5 * seconds, "{count} in {seconds} s");
+        assert_eq!(answers(1e10).0, 60.0);
+    }
+
+    #[test]
+    fn a_request_has_one_answer_and_its_own_time() {
+        let (a, b) = pair();
+        let near = plane(&a, LIMITS);
+        send(&near, true);
+        for seq in [3, 3, 3, 5, 20, u32::MAX] {
+            b.send(&request(seq, Kind::Reply, -9)).unwrap();
+        }
+        // What follows is taken after what was sent before.
+        b.send(&request(0, Kind::Data, 0)).unwrap();
+        wait_for(|| (!near.arrived(1).is_empty()).then_some(()));
+        let found = near.exchanges();
+        assert_eq!(found.len(), 2);
+        assert!(found.iter().all(|times| times[0] > 0 && times[1..3] == [6, 7]));
+    }
+
+    #[test]
+    fn what_others_send_uses_up_nothing_and_long_datagrams_count_whole() {
+        let (a, b) = pair();
+        let far = plane(&b, LIMITS);
+        a.send(&[7; 5000]).unwrap();
+        let mut long = request(1, Kind::Data, 0).to_vec();
+        long.resize(5000, 0);
+        a.send(&long).unwrap();
+        wait_for(|| (!far.arrived(1).is_empty()).then_some(()));
+        assert_eq!(far.bytes().1, 5028);
     }
 }

@@ -15,6 +15,8 @@ const CONTROL_BYTES: usize = 128;
 /// A datagram as it arrived, within the memory of an [`Inbox`].
 pub(crate) struct Arrived<'a> {
     pub(crate) bytes: &'a [u8],
+    /// How long it was; `bytes` has at most [`MOST_BYTES`] of it.
+    pub(crate) length: usize,
     /// Nanoseconds of CLOCK_REALTIME at which it reached the kernel's network stack.
     pub(crate) stamped_ns: Option<i64>,
     pub(crate) ecn: u8,
@@ -55,14 +57,15 @@ impl Inbox {
                 fd.as_raw_fd(),
                 messages.as_mut_ptr(),
                 AT_ONCE as libc::c_uint,
-                libc::MSG_DONTWAIT as _,
+                (libc::MSG_DONTWAIT | libc::MSG_TRUNC) as _,
                 std::ptr::null_mut(),
             )
         };
         // An error, such as a refusal of an earlier datagram, is no datagram.
         for (message, data) in messages.iter().zip(&self.data).take(count.max(0) as usize) {
             let (stamped_ns, ecn) = controls_of(&message.msg_hdr);
-            each(Arrived { bytes: &data[..(message.msg_len as usize).min(ROOM)], stamped_ns, ecn });
+            let length = message.msg_len as usize;
+            each(Arrived { bytes: &data[..length.min(ROOM)], length, stamped_ns, ecn });
         }
     }
 }
@@ -125,12 +128,18 @@ pub(crate) fn wait(sockets: &[OwnedFd]) {
 }
 
 /// A copy of a socket with stamps and ECN bits switched on, and large buffers where they are allowed.
-pub(crate) fn prepared(socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+/// Its datagrams are never fragmented, and may be as long as the interface allows, whatever was heard of the path.
+pub(crate) fn prepared(socket: BorrowedFd<'_>, v6: bool) -> io::Result<OwnedFd> {
     let own = socket.try_clone_to_owned()?;
     set(&own, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
-    // One of the two is refused, by the socket's family.
-    set(&own, libc::IPPROTO_IP, libc::IP_RECVTOS, 1)
-        .or_else(|_| set(&own, libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 1))?;
+    // Linux takes IPv4's options on a socket of IPv6, too, where they do nothing.
+    if v6 {
+        set(&own, libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 1)?;
+        set(&own, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_PROBE)?;
+    } else {
+        set(&own, libc::IPPROTO_IP, libc::IP_RECVTOS, 1)?;
+        set(&own, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE)?;
+    }
     for (forced, asked) in [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)]
     {
         // More than the system's limit needs a right that users do not have.

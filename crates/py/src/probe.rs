@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::Arc;
 
+use fullpipe_probe::budget::Short;
 use fullpipe_probe::plane::{End, Exchange, Limits, Plane, Record, Sent};
 use fullpipe_probe::rule::Rule;
 use fullpipe_probe::schedule::Piece;
@@ -79,9 +80,9 @@ impl PyPlane {
         PyBytes::new(py, &record_columns(&self.0.arrived(stream)))
     }
 
-    /// The exchanges of a stage of echoes: of each four times i64 in nanoseconds, little-endian.
-    fn exchanges<'py>(&self, py: Python<'py>, stream: u16) -> Bound<'py, PyBytes> {
-        let all: Vec<Exchange> = self.0.exchanges(stream);
+    /// The exchanges of the latest stage of echoes: of each four times i64 in nanoseconds, little-endian.
+    fn exchanges<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        let all: Vec<Exchange> = self.0.exchanges();
         PyBytes::new(py, &all.iter().flatten().flat_map(|time| time.to_le_bytes()).collect::<Vec<u8>>())
     }
 
@@ -90,9 +91,20 @@ impl PyPlane {
         self.0.bytes()
     }
 
-    /// Takes bytes that something else sends from the budget; false if they are not there.
-    fn spend(&self, count: u64) -> bool {
-        self.0.spend(count)
+    /// Takes bytes that something else sends from the budget. 0: they are taken. Else nothing was: seconds until the rate allows
+    /// it, or None if there are not as many. `line`: for the control connection.
+    #[pyo3(signature = (count, *, line))]
+    fn spend(&self, count: u64, line: bool) -> Option<f64> {
+        match self.0.spend(count, line) {
+            Ok(()) => Some(0.0),
+            Err(Short::Wait(wait_ns)) => Some(wait_ns as f64 / 1e9),
+            Err(Short::Bytes) => None,
+        }
+    }
+
+    /// Bytes that may still leave, without those of the control connection.
+    fn left(&self) -> u64 {
+        self.0.left()
     }
 
     /// Datagrams that this machine dropped because nobody read them.

@@ -216,8 +216,11 @@ def same(values: Sequence[float]) -> bool:
     return len(values) > 1 and all(math.isclose(value, values[0], rel_tol=1e-9) for value in values)
 
 
-def share_interval(successes: int, count: int) -> tuple[float, float]:
-    """The 95 % confidence interval of a share by Wilson's method (J. Am. Stat. Assoc. 22, 1927, p. 209)."""
+def share_interval(successes: float, count: float) -> tuple[float, float]:
+    """The 95 % confidence interval of a share by Wilson's method (J. Am. Stat. Assoc. 22, 1927, p. 209).
+
+    The counts need not be whole: those of a sample of clusters are smaller than what was counted.
+    """
     if not 0 <= successes <= count or not count:
         raise ValueError("a share needs at least one trial, and no more successes than trials")
     share, z = successes / count, _Z

@@ -60,7 +60,10 @@ class Answer:
     def rows(self) -> list[Row]:
         """The table of what was measured."""
         forward, back = self.estimates.forward, self.estimates.back
-        found = [Row("Base RTT", _said(self.estimates.rtt_ms, 1, "ms"), "")]
+        found = [
+            Row("Base RTT", _said(self.estimates.rtt_ms, 1, "ms"), ""),
+            Row("MTU", f"{self.estimates.mtu} B", ""),
+        ]
         for name, attribute, (factor, unit) in _QUANTITIES:
             values = [_said(getattr(one, attribute), factor, unit) for one in (forward, back)]
             if values != ["", ""]:
@@ -74,7 +77,7 @@ class Answer:
     def assumed(self) -> list[str]:
         """What the path has that was not measured."""
         lines = [
-            f"{_PREFIX[way]}{key.name} {key.value} ({key.source})"
+            f"{_PREFIX[way]}{key.name}{'' if key.value is None else f' {key.value}'} ({key.source})"
             for way in ("forward", "back")
             for key in path_file.keys(self.estimates, way)
             if "assumed" in key.source
@@ -139,15 +142,16 @@ _QUANTITIES: tuple[tuple[str, str, tuple[float, str]], ...] = (
 
 
 def _said(one: Quantity, factor: float, unit: str, *, wide: bool = True) -> str:
-    """A value with its interval; empty if there is none."""
+    """A value with its interval, and what makes it unsure; empty if there is none."""
     if one.value is None:
         return "" if wide else "not measurable"
     scaled = one.scaled(factor)
     text = f"{scaled.value:.4g} {unit}"
-    if not wide or scaled.low is None:
+    if not wide:
         return text
-    high = "more" if scaled.high is None else f"{scaled.high:.4g}"
-    return f"{text} ({scaled.low:.4g} to {high})"
+    if scaled.low is not None:
+        text += f" ({scaled.low:.4g} to {'more' if scaled.high is None else f'{scaled.high:.4g}'})"
+    return f"{text}; {one.why}" if one.why else text
 
 
 def _brief(one: Direction) -> str:

@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 
 from fullpipe.errors import mistake
 from fullpipe.probe import flows, ports
-from fullpipe.probe.control import CONTROL, DOWN, UP, Channel, Limits, Refused, prove
+from fullpipe.probe.control import CONTROL, DOWN, UP, Channel, Limits, Refused, number, prove, whole_number
 from fullpipe.probe.flows import TcpFlow
-from fullpipe.probe.stamps import ECHO_BYTES, Measured, Stream, column
+from fullpipe.probe.stamps import ECHO_BYTES_V6, THIN_BYTES, Measured, Stream, column
 from fullpipe.text import shown
 
 # A rate in bits a second, packets, bytes of each, whether every second can be marked, nanoseconds between a
@@ -25,17 +25,26 @@ _PATIENCE_S = 10.0
 _KNOCK_EVERY_S = 0.1
 # A sender that is later than this has been kept from the processor: the stage is repeated once.
 LATE_S = 0.010
+# If as much of time and bytes would remain.
+_SPARE = 0.4
+# Of paths that carry less than Ethernet does: PPPoE, tunnels, the least of IPv6.
+_MTUS = (1492, 1420, 1400, 1280)
+# Bytes of a packet in the columns of `stamps`: sent, and arrived.
+_SENT_COLUMNS, _ARRIVED_COLUMNS = 12, 13
+_ENDS = ("whole", "rule", "silence", "limit", "stopped")
 
 
 class Client:
-    """A measurement, from the handshake on."""
+    """A measurement, from the handshake on.
+
+    `limits` are the smaller ones of both ends, but for the rate, which limits one's own sending only.
+    """
 
     def __init__(self, host: str, port: int, token: str, limits: Limits) -> None:
-        self.host, self.port, self.token, self.limits = host, port, token, limits
+        self.host, self.port, self.token = host, port, token
         self.found = Measured()
         self._began = time.monotonic()
         self._stream = 0
-        self._control_bytes = 0
         try:
             connection = socket.create_connection((host, port), timeout=_PATIENCE_S)
         except OSError as error:
@@ -44,21 +53,42 @@ class Client:
                 "host", host, expected, "start it there with --bind, and check name, port and firewall"
             ) from None
         self.channel = Channel(connection, _PATIENCE_S)
+        self.channel.until = self._began + limits.seconds
         self._sockets: list[socket.socket] = []
         try:
             secret = prove(self.channel, token, CONTROL)
             self.address: tuple[str, int] = connection.getpeername()[:2]
-            self.channel.get()
+            message, _ = self.channel.get()
+            theirs = Limits(
+                whole_number(message, "bytes"),
+                max(1.0, number(message, "rate_bps")),
+                number(message, "seconds"),
+            )
+            self.limits = Limits(
+                min(limits.bytes, theirs.bytes), limits.rate_bps, min(limits.seconds, theirs.seconds)
+            )
+            self.channel.until = self._began + self.limits.seconds
+            # The highest rate of a stage, by its direction.
+            self.fastest = {
+                "forward": limits.rate_bps,
+                "back": min(limits.rate_bps, theirs.rate_bps),
+            }
             self._sockets = ports.client_sockets(self.address)
             with _repeated(lambda: ports.knock(self._sockets, secret)):
                 self.channel.get()
-            self.plane = ports.plane(self._sockets, secret, limits)
+            self.plane = ports.plane(self._sockets, secret, self.limits)
+            self.channel.spend = lambda count: self.plane.spend(count, line=True)
         except BaseException:
             self._hang_up()
             raise
         info = flows.Info.of(connection)
         self.rtt_s = info.rtt_s
-        self.found.mtu = max(576, min(1500, info.pmtu or 1500))
+        # Interfaces say what they carry, the other end what it takes.
+        self.found.mtu = max(576, min(1500, info.pmtu or 1500, info.mss + flows.header_bytes(connection)))
+        if connection.family == socket.AF_INET6:
+            self.found.echo_bytes = ECHO_BYTES_V6
+        # Packets of the server that got lost: it has spent them.
+        self._lost_bytes = 0
 
     def close(self) -> None:
         """Ends the measurement at both ends."""
@@ -82,10 +112,13 @@ class Client:
         sent, arrived = self.plane.moved()
         return sent + arrived + self.channel.bytes
 
-    @property
-    def bytes_left(self) -> int:
-        """What may still be sent."""
-        return max(0, self.limits.bytes - int(self.plane.moved()[0]))
+    def bytes_left(self, way: str) -> int:
+        """What may still be sent in a direction."""
+        if way == "forward":
+            return int(self.plane.left())
+        # The sixteenth is for lines, as at this end.
+        spent = int(self.plane.moved()[1]) + self._lost_bytes
+        return max(0, self.limits.bytes - self.limits.bytes // 16 - spent)
 
     @property
     def _silence_s(self) -> float:
@@ -93,21 +126,34 @@ class Client:
 
     def echo(self, count: int, gap_s: float) -> list[float]:
         """Sends requests and waits for the answers; their round-trip times in seconds."""
-        stream = self._next()
-        piece = (ECHO_BYTES * 8 / gap_s, count, ECHO_BYTES, False, 0)
-        self.plane.send(stream, [piece], echo=True, rule=WHOLE, silence_s=self._silence_s + count * gap_s)
-        until = time.monotonic() + min(2.0, 4 * self.rtt_s + 0.1)
-        while len(raw := self.plane.exchanges(stream)) < 32 * count and time.monotonic() < until:
-            time.sleep(0.005)
-        times = column("q", raw)
-        found = [(times[at], times[at + 1], times[at + 2], times[at + 3]) for at in range(0, len(times), 4)]
-        # A server that says impossible times is left out.
-        found = [one for one in found if 0 <= one[2] - one[1] <= one[3] - one[0] < 60_000_000_000]
+        found = self._exchange(count, gap_s, self.found.echo_bytes)
         self.found.echoes += found
         rtts = [(one[3] - one[0] - one[2] + one[1]) / 1e9 for one in found]
         if rtts:
             self.rtt_s = min(self.rtt_s, *rtts) if len(self.found.echoes) > len(found) else min(rtts)
         return rtts
+
+    def _exchange(self, count: int, gap_s: float, size: int) -> list[tuple[int, int, int, int]]:
+        """Requests of some bytes that were answered: sent, arrived, answered, back."""
+        piece = (size * 8 / gap_s, count, size, False, 0)
+        silence_s = self._silence_s + count * gap_s
+        self.plane.send(self._next(), [piece], echo=True, rule=WHOLE, silence_s=silence_s)
+        until = time.monotonic() + min(2.0, 4 * self.rtt_s + 0.1)
+        while len(raw := self.plane.exchanges()) < 32 * count and time.monotonic() < until:
+            time.sleep(0.005)
+        times = column("q", raw)
+        found = [(times[at], times[at + 1], times[at + 2], times[at + 3]) for at in range(0, len(times), 4)]
+        # A server that says impossible times is left out.
+        return [one for one in found if 0 <= one[2] - one[1] <= one[3] - one[0] < 60_000_000_000]
+
+    def find_mtu(self) -> None:
+        """Lowers the MTU to what full packets show to pass in both directions."""
+        top = self.found.mtu
+        for size in (top, *(one for one in _MTUS if one < top)):
+            if self._exchange(4, 0.002, size):
+                self.found.mtu = size
+                break
+        self.drain()
 
     def drain(self) -> None:
         """Waits until small packets are about as fast as ever."""
@@ -128,7 +174,9 @@ class Client:
     def _stage(self, way: str, name: str, pieces: Sequence[Piece], rule: Rule) -> Stream:
         once = self._forward if way == "forward" else self._back
         made = once(pieces, rule)
-        spare = self.limits.seconds - self.seconds > 0.4 * self.limits.seconds
+        spare_s, spare_bytes = self.limits.seconds - self.seconds, self.bytes_left(way) - made.bytes
+        # The stages that follow need some, too.
+        spare = spare_s > _SPARE * self.limits.seconds and spare_bytes > _SPARE * self.limits.bytes
         if made.late_s > LATE_S and spare:
             self.drain()
             self.found.notes.append(
@@ -140,6 +188,8 @@ class Client:
             self.found.notes.append(
                 f"{way} {name}: the sender was kept waiting for {1e3 * made.late_s:.0f} ms"
             )
+        if made.end == "limit":
+            self.found.notes.append(f"{way} {name}: cut short, because the sender's limits are used up")
         if made.dropped_here:
             self.found.notes.append(
                 f"{way} {name}: the receiving machine itself dropped {made.dropped_here} packets"
@@ -156,10 +206,12 @@ class Client:
             raise Refused("nothing arrives at the other end any more, or it has stopped")
         self.drain()
         self.channel.put({"op": "fetch", "stream": stream})
-        message, arrived = self.channel.get()
+        # The path may double packets, but hardly all.
+        most = _ARRIVED_COLUMNS * 2 * (len(sent) // _SENT_COLUMNS)
+        message, arrived = self.channel.get(columns=most)
         made = Stream.of(sent, arrived)
         made.end, made.late_s = end, late_s
-        made.dropped_here = self._newly_dropped(message.get("dropped_here"))
+        made.dropped_here = self._newly_dropped(whole_number(message, "dropped_here", 0))
         return made
 
     def _back(self, pieces: Sequence[Piece], rule: Rule) -> Stream:
@@ -167,24 +219,34 @@ class Client:
         self.channel.put({"op": "send", "stream": stream, "pieces": list(pieces), "rule": list(rule)})
         # It takes as long as the stage, and a moment more.
         seconds = sum(8 * packets * size / rate for rate, packets, size, _, _ in pieces)
-        message, sent = self.channel.get(seconds + _PATIENCE_S)
+        most = sum(piece[1] for piece in pieces) + _thin(pieces)
+        message, sent = self.channel.get(seconds + _PATIENCE_S, columns=_SENT_COLUMNS * most)
+        end, late_s = message.get("end"), number(message, "late_s")
         time.sleep(min(1.0, 0.1 + self.rtt_s))
         self.drain()
         made = Stream.of(sent, self.plane.arrived(stream))
-        made.end, late_s = str(message.get("end"))[:10], message.get("late_s")
-        made.late_s = float(late_s) if isinstance(late_s, int | float) else 0.0
+        if end not in _ENDS or not _as_asked(made, pieces):
+            raise Refused("the other end sent other packets than it was asked for")
+        self._lost_bytes += made.lost_bytes
+        made.end, made.late_s = str(end), late_s
         made.dropped_here = int(self.plane.dropped_here()) - before
         return made
 
     _dropped_there = 0
 
-    def _newly_dropped(self, all_: Any) -> int:
-        before, self._dropped_there = self._dropped_there, all_ if isinstance(all_, int) else 0
+    def _newly_dropped(self, all_: int) -> int:
+        before, self._dropped_there = self._dropped_there, all_
         return max(0, self._dropped_there - before)
 
     def _next(self) -> int:
         self._stream += 1
         return self._stream & 0xFFFF
+
+    def _begin_flow(self, connection: socket.socket, role: str) -> None:
+        channel = Channel(connection, _PATIENCE_S)
+        channel.until = self.channel.until
+        prove(channel, self.token, role)
+        channel.get()
 
     def flow_up(self, controller: str, seconds: float) -> TcpFlow:
         """A TCP flow to the server."""
@@ -193,10 +255,14 @@ class Client:
             flows.choose(connection, controller)
             connection.settimeout(_PATIENCE_S)
             connection.connect(self.address)
-            channel = Channel(connection, _PATIENCE_S)
-            prove(channel, self.token, UP)
-            channel.get()
-            return flows.send(connection, controller, "forward", seconds, self.limits, self.plane.spend)
+            self._begin_flow(connection, UP)
+            return flows.send(
+                connection,
+                controller,
+                "forward",
+                seconds,
+                lambda count: self.plane.spend(count, line=False),
+            )
         except OSError as error:
             raise Refused(
                 f"no TCP flow with {controller} can be made here ({error.strerror or error})"
@@ -215,22 +281,41 @@ class Client:
         except OSError as error:
             raise Refused(f"no second connection can be made ({error.strerror or error})") from None
         try:
-            channel = Channel(connection, _PATIENCE_S)
-            prove(channel, self.token, DOWN)
-            channel.get()
-            flows.swallow(connection, self.limits.bytes, self.limits.seconds, self._silence_s)
+            self._begin_flow(connection, DOWN)
+            flows.swallow(connection, self.limits.bytes, seconds + 1, self._silence_s)
         finally:
             connection.close()
         self.channel.put({"op": "flowed"})
         message, _ = self.channel.get()
         said: Any = message.get("flow")
-        try:
-            numbers = [float(said[name]) for name in ("seconds", "goodput_bps", "rtt_ms")]
-            return TcpFlow(
-                controller, "back", numbers[0], numbers[1], numbers[2], int(said["retransmissions"])
-            )
-        except (TypeError, KeyError, ValueError, OverflowError):
-            raise Refused("the other end said nothing of the TCP flow") from None
+        if not isinstance(said, dict):
+            raise Refused("the other end said nothing of the TCP flow")
+        # So much time is simulated, whatever the other end says.
+        took = min(max(0.1, number(said, "seconds")), seconds + 1)
+        goodput, rtt = number(said, "goodput_bps"), number(said, "rtt_ms")
+        return TcpFlow(controller, "back", took, goodput, rtt, whole_number(said, "retransmissions"))
+
+
+def _thin(pieces: Sequence[Piece]) -> int:
+    """The most packets of thin flows."""
+    return sum(
+        2 + int(1.02 * packets * size * 8e9 / rate / every)
+        for rate, packets, size, _, every in pieces
+        if every
+    )
+
+
+def _as_asked(made: Stream, pieces: Sequence[Piece]) -> bool:
+    """Whether these are the packets of a stage, or its first ones."""
+    asked = [size for _, packets, size, _, _ in pieces for _ in range(packets)]
+    fat = [size for size, flow in zip(made.sizes, made.flows, strict=True) if flow == 0]
+    thin = [size for size, flow in zip(made.sizes, made.flows, strict=True) if flow == 1]
+    return (
+        fat == asked[: len(fat)]
+        and len(fat) + len(thin) == len(made)
+        and len(thin) <= _thin(pieces)
+        and set(thin) <= {THIN_BYTES}
+    )
 
 
 @contextmanager

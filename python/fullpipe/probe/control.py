@@ -2,29 +2,33 @@
 
 Both ends know a token that is used once. Each proves that by an HMAC over two fresh nonces, one of either
 end, so that nothing that was heard before helps; the token itself is never sent. A line, what follows it, and
-the time to wait for both are bounded.
+the time to wait for both are bounded; what follows is taken by those only who asked for it.
 """
 
 import hashlib
 import hmac
 import json
+import math
+import re
 import secrets
 import socket
 import time
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from fullpipe.text import shown
 
 PORT = 8715
-VERSION = "fullpipe probe 1"
+VERSION = "fullpipe probe 2"
 # What a connection is for: to control, or a TCP flow to the server or from it.
 CONTROL, UP, DOWN = "control", "up", "down"
 ROLES = (CONTROL, UP, DOWN)
 _MOST_LINE = 1 << 16
-_MOST_COLUMNS = 64 << 20
+_MOST_SENT_AT_ONCE = 1 << 14
 _NONCE_BYTES = 16
+_NONCE, _PROOF = re.compile("[0-9a-f]{32}"), re.compile("[0-9a-f]{64}")
 
 
 class Refused(Exception):
@@ -51,8 +55,12 @@ class Channel:
     """A TCP connection of lines."""
 
     def __init__(self, connection: socket.socket, patience_s: float) -> None:
-        """`patience_s`: how long to wait for a line, and for what follows it."""
+        """`patience_s`: how long to wait for a line with what follows it."""
         self.connection, self.patience_s = connection, patience_s
+        # When all waiting ends, by the monotonic clock.
+        self.until = math.inf
+        # Takes bytes from a budget, as `ProbePlane.spend` does.
+        self.spend: Callable[[int], float | None] | None = None
         self._waiting = bytearray()
         # Lines are answers: none waits for a fuller segment.
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -64,18 +72,30 @@ class Channel:
         if columns:
             message = {**message, "packed": len(packed), "bytes": len(columns)}
         data = json.dumps(message).encode() + b"\n" + packed
-        self.connection.settimeout(self.patience_s)
-        try:
-            self.connection.sendall(data)
-        except OSError as error:
-            raise Refused(f"the other end does not take a message ({error.strerror or error})") from None
-        self.bytes += len(data)
+        until = time.monotonic() + self.patience_s
+        for at in range(0, len(data), _MOST_SENT_AT_ONCE):
+            part = data[at : at + _MOST_SENT_AT_ONCE]
+            self._pay(len(part))
+            self.connection.settimeout(max(0.001, until - time.monotonic()))
+            try:
+                self.connection.sendall(part)
+            except OSError as error:
+                raise Refused(f"the other end does not take a message ({error.strerror or error})") from None
+            self.bytes += len(part)
 
-    def get(self, patience_s: float | None = None) -> tuple[dict[str, Any], bytes]:
-        """A line, and what follows it."""
-        until = time.monotonic() + (self.patience_s if patience_s is None else patience_s)
-        while (end := self._waiting.find(b"\n")) < 0:
-            if len(self._waiting) > _MOST_LINE:
+    def _pay(self, count: int) -> None:
+        while self.spend is not None and (wait_s := self.spend(count)) != 0:
+            if wait_s is None:
+                raise Refused("all bytes that may be sent are used up")
+            time.sleep(wait_s)
+
+    def get(self, patience_s: float | None = None, *, columns: int = 0) -> tuple[dict[str, Any], bytes]:
+        """A line and, if as many bytes are asked for at most, the columns that follow it."""
+        patience_s = self.patience_s if patience_s is None else patience_s
+        until, seen = time.monotonic() + patience_s, 0
+        while (end := self._waiting.find(b"\n", seen)) < 0:
+            seen = len(self._waiting)
+            if seen > _MOST_LINE:
                 raise Refused("the other end sent a line that is too long")
             self._more(until)
         line = bytes(self._waiting[:end])
@@ -88,17 +108,17 @@ class Channel:
             raise Refused("the other end sent a line that is no object")
         if isinstance(message.get("error"), str):
             raise Refused(f"the other end says: {shown(message['error'])}")
-        return message, self._columns(message)
+        return message, self._columns(message, columns, until)
 
-    def _columns(self, message: dict[str, Any]) -> bytes:
+    def _columns(self, message: dict[str, Any], most: int, until: float) -> bytes:
         packed, whole = whole_number(message, "packed", 0), whole_number(message, "bytes", 0)
         if not packed:
             return b""
-        if not (packed <= _MOST_COLUMNS and whole <= _MOST_COLUMNS):
-            raise Refused("the other end announced too many bytes")
-        # A slow path takes a while; silence is another matter.
+        # What cannot be packed is a little longer packed.
+        if packed > most + most // 100 + 64 or whole > most:
+            raise Refused("the other end announced more bytes than it was asked for")
         while len(self._waiting) < packed:
-            self._more(time.monotonic() + self.patience_s)
+            self._more(until)
         data = bytes(self._waiting[:packed])
         del self._waiting[:packed]
         unpack = zlib.decompressobj()
@@ -111,19 +131,24 @@ class Channel:
         return columns
 
     def _more(self, until: float) -> None:
-        self.connection.settimeout(max(0.001, until - time.monotonic()))
+        now = time.monotonic()
+        if now >= self.until:
+            raise Refused("the time of this end is over")
+        if now >= until:
+            raise Refused("the other end is too slow")
+        self.connection.settimeout(min(until, self.until) - now)
         try:
             found = self.connection.recv(1 << 16)
         except TimeoutError:
-            raise Refused("the other end has said nothing for too long") from None
+            over = time.monotonic() >= self.until
+            why = "the time of this end is over" if over else "the other end has said nothing for too long"
+            raise Refused(why) from None
         except OSError as error:
             raise Refused(f"the connection broke ({error.strerror or error})") from None
         if not found:
             raise Refused("the other end has hung up")
         self._waiting += found
         self.bytes += len(found)
-        if time.monotonic() > until:
-            raise Refused("the other end is too slow")
 
 
 def whole_number(message: dict[str, Any], name: str, otherwise: int | None = None) -> int:
@@ -142,8 +167,17 @@ def number(message: dict[str, Any], name: str) -> float:
     return float(value)
 
 
+def _hex(message: dict[str, Any], name: str, form: re.Pattern[str]) -> str:
+    value = message.get(name)
+    if not isinstance(value, str) or form.fullmatch(value) is None:
+        raise Refused(f"the other end gave no {name}")
+    return value
+
+
 def _mac(token: str, purpose: str, nonces: str) -> str:
-    return hmac.new(token.encode(), f"{VERSION}\n{purpose}\n{nonces}".encode(), hashlib.sha256).hexdigest()
+    return hmac.new(
+        token.encode(errors="surrogatepass"), f"{VERSION}\n{purpose}\n{nonces}".encode(), hashlib.sha256
+    ).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -168,10 +202,10 @@ def challenge(channel: Channel, token: str) -> Secrets | None:
     own = secrets.token_hex(_NONCE_BYTES)
     channel.put({"version": VERSION, "nonce": own})
     message, _ = channel.get()
-    role, theirs, proof = (message.get(name) for name in ("role", "nonce", "proof"))
-    if role not in ROLES or not isinstance(theirs, str) or not isinstance(proof, str):
-        raise Refused("the other end gave no proof")
-    nonces = f"{own}\n{theirs}"
+    role = message.get("role")
+    if role not in ROLES:
+        raise Refused("the other end gave no role")
+    nonces, proof = f"{own}\n{_hex(message, 'nonce', _NONCE)}", _hex(message, "proof", _PROOF)
     if not hmac.compare_digest(_mac(token, f"client {role}", nonces).encode(), proof.encode()):
         return None
     channel.put({"proof": _mac(token, f"server {role}", nonces)})
@@ -184,11 +218,10 @@ def prove(channel: Channel, token: str, role: str) -> Secrets:
     if message.get("version") != VERSION:
         raise Refused(f"the other end speaks {shown(str(message.get('version')), 40)}, not {VERSION}")
     own = secrets.token_hex(_NONCE_BYTES)
-    nonces = f"{message.get('nonce')}\n{own}"
+    nonces = f"{_hex(message, 'nonce', _NONCE)}\n{own}"
     channel.put({"role": role, "nonce": own, "proof": _mac(token, f"client {role}", nonces)})
     answer, _ = channel.get()
-    proof = answer.get("proof")
     expected = _mac(token, f"server {role}", nonces)
-    if not isinstance(proof, str) or not hmac.compare_digest(expected.encode(), proof.encode()):
+    if not hmac.compare_digest(expected.encode(), _hex(answer, "proof", _PROOF).encode()):
         raise Refused("the other end does not know the token")
     return Secrets.of(token, role, nonces)

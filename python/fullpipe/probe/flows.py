@@ -1,5 +1,6 @@
 """A TCP flow of the kernel's own, and what the kernel says of it."""
 
+import re
 import select
 import socket
 import struct
@@ -8,12 +9,17 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from fullpipe.probe.control import Limits
+from fullpipe.probe.control import Refused
 
 _EVERY_S = 0.01
-_CHUNK = 1 << 16
-# Headers and retransmissions, of what is taken from the budget.
-_MORE = 1.06
+_CHUNK = 1 << 14
+# Headers of IP and of TCP with stamps.
+_HEADER_BYTES, _HEADER_BYTES_V6 = 52, 72
+# Bytes of `tcp_info`. Kernels before 4.19 know fewer, and the rest is then 0.
+_INFO_BYTES = 216
+_NAME = re.compile("[a-z0-9_]{1,15}")
+# A shorter flow shows nothing.
+_LEAST_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -22,15 +28,34 @@ class Info:
 
     rtt_s: float
     pmtu: int
+    mss: int
     retransmissions: int
     acked_bytes: int
+    # Of all that was sent, headers and what was sent again.
+    more_bytes: int
 
     @classmethod
     def of(cls, connection: socket.socket) -> "Info":
         """Of a connection, now."""
-        raw = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 136)
+        raw = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO_BYTES).ljust(
+            _INFO_BYTES, b"\0"
+        )
         words = struct.unpack_from("=24I", raw, 8)
-        return cls(words[15] / 1e6, words[13], words[23], struct.unpack_from("=Q", raw, 120)[0])
+        acked, _, segments = struct.unpack_from("=QQI", raw, 120)
+        (again,) = struct.unpack_from("=Q", raw, 208)
+        return cls(
+            words[15] / 1e6,
+            words[13],
+            words[2],
+            words[23],
+            acked,
+            again + segments * header_bytes(connection),
+        )
+
+
+def header_bytes(connection: socket.socket) -> int:
+    """Of a segment, what is no payload."""
+    return _HEADER_BYTES_V6 if connection.family == socket.AF_INET6 else _HEADER_BYTES
 
 
 @dataclass(frozen=True)
@@ -51,7 +76,12 @@ def silence_s(rtt_s: float) -> float:
 
 
 def choose(connection: socket.socket, controller: str) -> None:
-    """Sets the controller. Before the connection is made: one that had BBR first stays paced."""
+    """Sets the controller. Before the connection is made: one that had BBR first stays paced.
+
+    Raises `OSError` if the kernel has none of this name, or keeps it from users.
+    """
+    if _NAME.fullmatch(controller) is None:
+        raise OSError(f"{controller!a} is no name of a controller")
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, controller.encode())
 
 
@@ -60,14 +90,16 @@ def send(
     controller: str,
     direction: str,
     seconds: float,
-    limits: Limits,
-    spend: Callable[[int], bool],
+    spend: Callable[[int], float | None],
 ) -> TcpFlow:
-    """Sends for some seconds, or until the budget is used up, or nothing is acknowledged any more."""
+    """Sends for some seconds, or until the budget is used up, or nothing is acknowledged any more.
+
+    `spend` as `ProbePlane.spend`. Raises `Refused` if that was for too short a time.
+    """
     data = memoryview(bytes(_CHUNK))
     connection.setblocking(False)
     began = now = progress = time.monotonic()
-    next_look, sent, rtts = began, 0, [Info.of(connection).rtt_s]
+    next_look, sent, paid, rtts = began, 0, 0, [Info.of(connection).rtt_s]
     last = Info.of(connection)
     while now - began < seconds:
         if now >= next_look:
@@ -79,12 +111,12 @@ def send(
             if now - progress > silence_s(max(rtts)):
                 break
         # Not SO_MAX_PACING_RATE, which would pace a flow that is not paced otherwise.
-        room = limits.rate_bps / 8 * (now - began) + _CHUNK - sent
-        if room < _CHUNK:
-            time.sleep(_EVERY_S / 4)
-        elif select.select([], [connection], [], _EVERY_S / 2)[1]:
-            if not spend(int(_CHUNK * _MORE)):
+        if paid < sent + last.more_bytes + _CHUNK:
+            if (wait_s := spend(_CHUNK)) is None:
                 break
+            paid += 0 if wait_s else _CHUNK
+            time.sleep(min(wait_s, _EVERY_S / 2))
+        elif select.select([], [connection], [], _EVERY_S / 2)[1]:
             try:
                 sent += connection.send(data)
             except BlockingIOError:
@@ -94,7 +126,8 @@ def send(
         now = time.monotonic()
     with suppress(OSError):
         last = Info.of(connection)
-    took = max(now - began, 1e-3)
+    if (took := now - began) < min(_LEAST_S, seconds):
+        raise Refused(f"no TCP flow with {controller} {direction}: no bytes were left, or it broke")
     mean_ms = 1e3 * sum(rtts) / len(rtts)
     return TcpFlow(controller, direction, took, last.acked_bytes * 8 / took, mean_ms, last.retransmissions)
 

@@ -152,7 +152,10 @@ def write(answer: Answer, folder: Path) -> Path:
             [
                 ("Made", text(made.now())),
                 ("Command", f"<code>{text(made.command() or 'from Python')}</code>"),
-                ("Sent", text(f"{counted(packets, 'packet')}, {size}, {measured.seconds:.0f} s")),
+                (
+                    "Sent and received",
+                    text(f"{counted(packets, 'packet')}, {size}, {measured.seconds:.0f} s"),
+                ),
                 ("Version", text(f"Fullpipe {_native.version()}")),
             ]
         ),

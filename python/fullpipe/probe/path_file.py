@@ -1,7 +1,7 @@
 """The measured path as a scenario, `path.toml`, in which every line says how sure it is.
 
-A rate that changes becomes a delivery trace beside it: the stretches in which the link was kept busy, one
-after the other.
+What was not measured is a line, too, so that no default applies unseen. A rate that changes becomes a
+delivery trace beside it: the stretches in which the link was kept busy, one after the other.
 """
 
 import json
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fullpipe import files
-from fullpipe.probe.analysis import kinds
+from fullpipe.probe.analysis import behaviour, kinds
 from fullpipe.probe.analysis.estimate import Direction, Estimates
 from fullpipe.probe.analysis.quantity import Quantity
 
@@ -21,6 +21,9 @@ _OPPORTUNITY_BITS = 1500 * 8
 # Less jitter is that of hosts.
 _LEAST_JITTER_MS = 1.0
 _LEAST_REORDERED = 0.001
+# A scenario's defaults: a queue holds a BDP, but at least 10 packets; on the way back 1000 packets.
+_LEAST_BUFFER, _BUFFER_BACK = 15_000, 1_500_000
+_LEAST_RTT_MS = 0.001
 _QUEUES = {
     kinds.CODEL: "codel",
     kinds.AQM: "codel",
@@ -28,39 +31,57 @@ _QUEUES = {
     kinds.FAIR: "fq_codel",
     kinds.DUAL: "dualpi2",
 }
+# Kinds that are one thing; the others may be several.
+_ONE_OF_A_KIND = (kinds.CODEL, kinds.PIE, kinds.DUAL)
 
 
 @dataclass(frozen=True)
 class Key:
-    """A key of the path, and where its value is from."""
+    """A key of the path, and where its value is from. Without a value it is a comment."""
 
     name: str
     value: Any
     source: str
 
+    @property
+    def line(self) -> str:
+        """As TOML."""
+        if self.value is None:
+            return f"# {self.name}: {self.source}"
+        return f"{self.name} = {_value(self.value)} # {self.source}"
+
 
 def keys(found: Estimates, way: str) -> list[Key]:
     """The keys of one direction, but for the round-trip time."""
     one = found.forward if way == "forward" else found.back
-    return [*_link(one, way), *_queue(one), *_faults(one)]
+    link = list(_link(one, way))
+    rtt_s = _rtt_ms(found) / 1e3
+    queue = list(_queue(one, way, rtt_s)) if any(key.value is not None for key in link) else []
+    return [*link, *queue, *_faults(one)]
 
 
 def _link(one: Direction, way: str) -> Iterator[Key]:
     policed, bucket = one.policer_bps, one.bucket_bytes
     if policed.value is not None:
-        yield Key("rate", f"{(one.link_bps or policed.value) / 1e6:.4f} Mbit/s", "the fastest packets")
+        yield Key(
+            "rate",
+            f"{(one.link_bps or policed.value) / 1e6:.4f} Mbit/s",
+            "measured: the fastest packets" if one.link_bps else "assumed: that of the policer",
+        )
         source = f"{_said(policed, 1e-6, 'Mbit/s')}; bucket {_said(bucket, 1e-3, 'KB')}"
         depth = max(1500, round(bucket.value or 1500))
         yield Key("policer", f"{policed.value / 1e6:.4f} Mbit/s, {depth} B", source)
     elif one.rate_bps.value is not None:
         yield Key("rate", f"{one.rate_bps.value / 1e6:.4f} Mbit/s", _said(one.rate_bps, 1e-6, "Mbit/s"))
-    elif one.at_least_bps is not None and way == "forward":
+    elif one.at_least_bps is not None:
         yield Key("rate", f"{one.at_least_bps / 1e6:.4f} Mbit/s", f"assumed: {one.rate_bps.why}")
-    elif one.at_least_bps is None and one.pieces:
+    elif one.pieces:
         yield Key("deliveries", _TRACES[way], f"not measurable as one rate: {one.rate_bps.why}")
+    else:
+        yield Key("rate", None, f"assumed: unlimited; {one.rate_bps.why}")
 
 
-def _queue(one: Direction) -> Iterator[Key]:
+def _queue(one: Direction, way: str, rtt_s: float) -> Iterator[Key]:
     if one.discipline == kinds.RED and one.ceiling_bytes is not None:
         # Linux's default threshold is a quarter of the limit.
         top = max(3000, round(one.ceiling_bytes))
@@ -71,21 +92,41 @@ def _queue(one: Direction) -> Iterator[Key]:
         yield Key("buffer", round(one.buffer_bytes.value), _said(one.buffer_bytes, 1e-3, "KB"))
     elif one.ceiling_bytes is not None and one.discipline in (*_QUEUES, kinds.STEP):
         yield Key("buffer", max(15000, round(2 * one.ceiling_bytes)), "assumed: twice the highest queue seen")
+    elif one.buffer_bytes.low is not None:
+        least = max(_LEAST_BUFFER, round(one.buffer_bytes.low))
+        yield Key("buffer", least, f"assumed: the least; {one.buffer_bytes.why}")
+    elif way == "back":
+        yield Key("buffer", _BUFFER_BACK, f"assumed: 1000 packets; {one.buffer_bytes.why}")
+    else:
+        rate = one.link_bps or one.rate_bps.value or one.at_least_bps or _mean(one.pieces)
+        bdp = max(_LEAST_BUFFER, round(rate * rtt_s / 8))
+        yield Key("buffer", bdp, f"assumed: a bandwidth-delay product; {one.buffer_bytes.why}")
     if one.discipline in _QUEUES:
-        why = (
-            "assumed: an AQM that drops early"
-            if one.discipline == kinds.AQM
-            else f"measured: {one.discipline}, with Linux's settings"
-        )
-        yield Key("queue", _QUEUES[one.discipline], why)
+        sure = "measured" if one.discipline in _ONE_OF_A_KIND else "assumed"
+        yield Key("queue", _QUEUES[one.discipline], f"{sure}: {one.discipline}, with Linux's settings")
     elif one.discipline == kinds.STEP:
         yield Key("queue", "step", "measured: marks at a threshold; assumed: that of 20 packets")
+    elif one.discipline == kinds.TAIL:
+        yield Key("queue", "fifo", "measured: tail drop")
+    else:
+        yield Key("queue", "fifo", f"assumed: {one.why_no_discipline or one.buffer_bytes.why}")
+
+
+def _mean(pieces: list[tuple[float, float, float]]) -> float:
+    seconds = sum(end - begin for begin, end, _ in pieces)
+    return sum((end - begin) * bps for begin, end, bps in pieces) / seconds if seconds > 0 else 0.0
 
 
 def _faults(one: Direction) -> Iterator[Key]:
-    if one.loss.value and not one.loss.why:
-        yield Key("loss", round(one.loss.value, 6), _said(one.loss, 100, "%"))
-    p90 = one.jitter_ms.get("p90", 0.0)
+    if one.loss.value and one.loss.why not in ("", behaviour.IN_BURSTS):
+        yield Key("loss", None, f"assumed: none; {100 * one.loss.value:.3g} % is unsure, {one.loss.why}")
+    elif one.loss.value:
+        also = f"; assumed: independent, but {one.loss.why}" if one.loss.why else ""
+        yield Key("loss", round(one.loss.value, 6), _said(one.loss, 100, "%") + also)
+    elif one.loss.value is None:
+        yield Key("loss", None, f"assumed: none; {one.loss.why}")
+    # What clumps add, up to their period, is in `after`.
+    p90 = one.jitter_ms.get("p90", 0.0) - 0.9 * (one.aggregation_ms.value or 0.0)
     if p90 > _LEAST_JITTER_MS:
         # The emulator's jitter is uniform from zero.
         yield Key("jitter", f"{p90 / 0.9:.3f} ms", "measured: its 90th percentile; assumed: uniform")
@@ -107,9 +148,9 @@ def document(found: Estimates, *, swapped: bool = False) -> dict[str, Any]:
     """The path as the table `path` of a scenario; `swapped`: seen from the other end."""
     forward, back = keys(found, "forward"), keys(found, "back")
     first, second = (back, forward) if swapped else (forward, back)
-    path: dict[str, Any] = {one.name: one.value for one in first}
-    path["rtt"] = f"{found.rtt_ms.value or found.least_rtt_ms:.3f} ms"
-    path["reverse"] = {one.name: one.value for one in second}
+    path: dict[str, Any] = {one.name: one.value for one in first if one.value is not None}
+    path["rtt"] = f"{_rtt_ms(found):.3f} ms"
+    path["reverse"] = {one.name: one.value for one in second if one.value is not None}
     for way, one in (
         ("back" if swapped else "forward", path),
         ("forward" if swapped else "back", path["reverse"]),
@@ -120,9 +161,13 @@ def document(found: Estimates, *, swapped: bool = False) -> dict[str, Any]:
     return path
 
 
+def _rtt_ms(found: Estimates) -> float:
+    return max(_LEAST_RTT_MS, found.rtt_ms.value or found.least_rtt_ms)
+
+
 def usable(found: Estimates) -> bool:
     """Whether enough was measured for a path."""
-    return any(one.name in ("rate", "deliveries") for one in keys(found, "forward"))
+    return any(one.name in ("rate", "deliveries") and one.value for one in keys(found, "forward"))
 
 
 def toml(found: Estimates, host: str) -> str:
@@ -141,12 +186,15 @@ def toml(found: Estimates, host: str) -> str:
         "",
         "[path]",
         f"rtt = {_value(path['rtt'])} # {rtt}",
-        *(f"{one.name} = {_value(one.value)} # {one.source}" for one in keys(found, "forward")),
+        *(one.line for one in keys(found, "forward")),
         *_after(path, "path.after"),
         "",
         "[path.reverse]",
-        *(f"{one.name} = {_value(one.value)} # {one.source}" for one in keys(found, "back")),
+        *(one.line for one in keys(found, "back")),
         *_after(path["reverse"], "path.reverse.after"),
+        "",
+        "[hosts]",
+        f"mtu = {found.mtu} # measured: as long as packets were that passed",
     ]
     return "\n".join(lines) + "\n"
 

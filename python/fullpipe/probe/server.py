@@ -2,7 +2,7 @@
 
 It serves one client, once. Whoever connects gets a nonce and has a few seconds to prove that it knows the
 token; some wrong proofs end the server. No byte of UDP leaves before that. Then the client asks for stages,
-which run within the server's own limits, whatever the client says.
+which run within the server's own limits, whatever the client says, and strangers can neither end nor join it.
 """
 
 import contextlib
@@ -40,7 +40,11 @@ _MOST_PIECES = 64
 _MOST_PACKETS = 1_000_000
 
 
-class LockedOut(Exception):
+class Ended(Exception):
+    """The server served no measurement to its end. `str()` says why."""
+
+
+class LockedOut(Ended):
     """Too many wrong proofs: somebody guesses the token."""
 
 
@@ -64,8 +68,10 @@ class Server:
         self.port: int = self._listener.getsockname()[1]
         self._until = time.monotonic() + limits.seconds
         self._lock = threading.Lock()
-        self._greeted = threading.Semaphore(_MOST_GREETED)
+        # Who has not proved itself yet, the oldest first.
+        self._unproved: dict[socket.socket, None] = {}
         self._wrong = 0
+        self._broke = ""
         self._session: _Session | None = None
         self._over = threading.Event()
 
@@ -77,7 +83,7 @@ class Server:
             self._session.close()
 
     def serve(self, wait_s: float) -> None:
-        """Until the one client has finished, or none came within `wait_s`. Raises `LockedOut`."""
+        """Until the one client has finished, or none came within `wait_s`. Raises `Ended`."""
         until = time.monotonic() + wait_s
         try:
             while not self._over.is_set():
@@ -92,10 +98,13 @@ class Server:
                     connection, peer = self._listener.accept()
                 except TimeoutError:
                     continue
-                if self._greeted.acquire(blocking=False):
-                    threading.Thread(target=self._greet, args=(connection, peer[0]), daemon=True).start()
-                else:
+                if self._session is not None and self._session.peer != peer[0]:
                     connection.close()
+                    continue
+                self._make_room(connection)
+                threading.Thread(target=self._greet, args=(connection, peer[0]), daemon=True).start()
+            if self._broke:
+                raise Ended(f"the measurement ended: {self._broke}")
             if self._wrong >= MOST_WRONG:
                 raise LockedOut(
                     f"{counted(self._wrong, 'wrong token')}: somebody guesses, so the server ends; "
@@ -104,16 +113,28 @@ class Server:
         finally:
             self.close()
 
+    def _make_room(self, connection: socket.socket) -> None:
+        """Hangs up on the one that has been trying for longest, if there are too many."""
+        with self._lock:
+            self._unproved[connection] = None
+            if len(self._unproved) > _MOST_GREETED:
+                oldest = next(iter(self._unproved))
+                del self._unproved[oldest]
+                with contextlib.suppress(OSError):
+                    oldest.shutdown(socket.SHUT_RDWR)
+
     def _greet(self, connection: socket.socket, peer: str) -> None:
-        with contextlib.closing(connection), contextlib.suppress(Refused, OSError):
+        with contextlib.closing(connection), contextlib.suppress(Refused, OSError, ValueError):
             try:
                 channel = Channel(connection, _PATIENCE_S)
                 secret = challenge(channel, self.token)
             finally:
-                self._greeted.release()
+                with self._lock:
+                    self._unproved.pop(connection, None)
             if secret is None:
                 with self._lock:
-                    self._wrong += 1
+                    # Once the client is here, nobody gains anything by the token.
+                    self._wrong += self._session is None
                     if self._wrong >= MOST_WRONG:
                         self._over.set()
                 channel.put({"error": "the token is wrong"})
@@ -133,10 +154,10 @@ class Server:
         self.say(f"fullpipe: measuring with {shown(peer)}")
         try:
             self._session.run()
-        except Refused as error:
-            with contextlib.suppress(Refused):
+        except (Refused, OSError) as error:
+            self._broke = str(error)
+            with contextlib.suppress(Refused, OSError):
                 channel.put({"error": str(error)})
-            self.say(f"fullpipe: the measurement ended: {error}")
         finally:
             self._over.set()
             self._session.close()
@@ -163,9 +184,11 @@ class _Session:
         """Answers the client until it says that it is done."""
         own = self.channel.connection.getsockname()[:2]
         # The line that lets the client begin to send datagrams: its TCP handshake is done.
-        self.channel.put({"ready": True})
+        limits = {name: getattr(self.limits, name) for name in ("bytes", "rate_bps", "seconds")}
+        self.channel.put({"ready": True, **limits})
         self._sockets = ports.server_sockets(own, self.peer, self._secret, _OPEN_S)
         self._plane = ports.plane(self._sockets, self._secret, self.limits)
+        self.channel.spend = lambda count: self._plane.spend(count, line=True)
         self.channel.put({"open": True})
         while (left := self._until - time.monotonic()) > 0:
             message, _ = self.channel.get(left)
@@ -237,11 +260,18 @@ class _Session:
                 self._room -= flows.swallow(connection, self._room, left_s, _PATIENCE_S)
             elif role == DOWN:
                 controller, seconds = self._wanted
+                self._last_flow = None
                 channel.put({"ok": True})
-                self._last_flow = flows.send(
-                    connection, controller, "back", seconds, self.limits, self._plane.spend
-                )
-                flows.abort(connection)
+                try:
+                    self._last_flow = flows.send(
+                        connection,
+                        controller,
+                        "back",
+                        seconds,
+                        lambda count: self._plane.spend(count, line=False),
+                    )
+                finally:
+                    flows.abort(connection)
 
     def close(self) -> None:
         """Ends the data plane and its sockets."""

@@ -5,22 +5,34 @@
 3. `ramp`: a rate that doubles until packets are late or lost: a first rate that a full bucket cannot fake.
 4. `gentle`: 1.1 x the rate beside two thin flows: rate, policer, CoDel's law, queues of flows.
 5. `mild`: 1.015 x the rate from a half-full queue: RED and PIE.
-6. `below`: 0.55 x the rate in small packets: random loss, jitter, reordering, aggregation.
+6. `below`: 0.55 x the rate in small packets: random loss, jitter, reordering, aggregation. If these fill a
+   queue, because each packet has a cost of its own: again, with full packets.
 7. `over`: twice the rate until 0.4 s of overflow: buffer, rate.
 8. `bucket`, if the rate fell: 0.85 x the link's rate after a rest. `follow`, if it changes: 2.5 x the rate.
 
-The short form has the first three and the overload. The other direction has as much of this as the budget
-allows. Last come TCP flows, which validate the model.
+The short form has the first three and the overload. Where the bytes are too few for all, the overload has its
+part first, and the others are shorter. The other direction has as much of this as the budget allows. Last
+come TCP flows, which validate the model.
 """
 
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from fullpipe.probe.analysis import rates
-from fullpipe.probe.analysis.estimate import BELOW, BUCKET, FOLLOW, GENTLE, MILD, OVER, RAMP, TRAIN
-from fullpipe.probe.analysis.quantity import median, quantile
-from fullpipe.probe.analysis.traces import Trace
+from fullpipe.probe.analysis import behaviour, rates
+from fullpipe.probe.analysis.estimate import (
+    BELOW,
+    BUCKET,
+    FOLLOW,
+    GENTLE,
+    MILD,
+    OVER,
+    RAMP,
+    TRAIN,
+    idle_jitter_s,
+)
+from fullpipe.probe.analysis.quantity import median
+from fullpipe.probe.analysis.traces import Clocks, Trace, give_origin
 from fullpipe.probe.client import WHOLE, Client, Piece, Rule
 from fullpipe.probe.control import Refused
 from fullpipe.probe.stamps import LOST, Stream
@@ -39,6 +51,12 @@ _FOLLOW_S = 5.0
 _STEADY = 1.06
 # Seconds that the stages need of a direction in full, and what a budget must have for both.
 _BOTH_FULL_S = 45.0
+# At the budget's end, what is left to fetch a stage, besides some round trips.
+_FETCH_S = 1.0
+# Bytes that stages take, in seconds at the rate: `gentle` and `mild` together, and what `over` needs.
+_GENTLE_AND_MILD_S, _OVER_BYTES_S = 7.4, 3.0
+# With fewer bytes for it, `over` has half of all.
+_LEAST_PART = 0.5
 
 
 @dataclass(frozen=True)
@@ -55,6 +73,7 @@ def measure(client: Client, plan: Plan, say: Callable[[str], None] = lambda _lin
     client.echo(40, 0.005)
     client.echo(40, 0.004 if plan.short else 0.010)
     client.found.idle = len(client.found.echoes)
+    client.find_mtu()
     both = plan.short or client.limits.seconds >= _BOTH_FULL_S
     try:
         _Way(client, "forward", say).run(short=plan.short)
@@ -62,6 +81,11 @@ def measure(client: Client, plan: Plan, say: Callable[[str], None] = lambda _lin
         if not plan.short:
             _flows(client, plan.controllers, say)
     except _OutOfBudget as error:
+        client.found.notes.append(f"the measurement ended early: {error}")
+    except Refused as error:
+        # What was measured until now is true, all the same.
+        if OVER not in client.found.forward and GENTLE not in client.found.forward:
+            raise
         client.found.notes.append(f"the measurement ended early: {error}")
     client.found.seconds, client.found.bytes = client.seconds, client.bytes
 
@@ -82,11 +106,8 @@ class _Way:
     def __init__(self, client: Client, way: str, say: Callable[[str], None]) -> None:
         self.client, self.way, self.say = client, way, say
         self.mtu = client.found.mtu
-        self.fast = client.limits.rate_bps
-        idle = sorted(
-            (back - sent - answered + came) / 1e9 for sent, came, answered, back in client.found.echoes
-        )
-        self.jitter_s = quantile(idle, 0.9) - idle[0] if idle else 0.0
+        self.fast = client.fastest[way]
+        self.jitter_s = idle_jitter_s(client.found)
         self.late_s = 0.012 + 2 * self.jitter_s
 
     def run(self, *, short: bool, loss: bool = False) -> None:
@@ -99,7 +120,7 @@ class _Way:
                 self._below(rough, 2.0)
             return
         # The parts of the default budget that the stages have; a smaller one shortens them.
-        scale = min(1.0, self.client.limits.seconds / 30)
+        scale = min(1.0, self.client.limits.seconds / 30, self._affordable(rough))
         sustained = self._gentle(rough, 3.0 * scale)
         self._mild(sustained, 4.0 * scale)
         # What PIE and the dual queue drop at random decays for a while.
@@ -114,11 +135,17 @@ class _Way:
             fast = min(2.5 * max(over, sustained, rough), self.fast)
             self._send(FOLLOW, [constant(fast, _FOLLOW_S, self.mtu)])
 
+    def _affordable(self, rate: float) -> float:
+        """The part of the stages before `over` that leaves it enough bytes."""
+        left_s = 8 * self.client.bytes_left(self.way) / rate
+        over_s = min(_OVER_BYTES_S, _LEAST_PART * left_s)
+        return (left_s - over_s) / (_GENTLE_AND_MILD_S + 4.0 * _small(rate) / rate)
+
     def _send(self, name: str, pieces: Sequence[Piece], rule: Rule = WHOLE) -> Stream:
         """One stage, cut to the bytes that are left. Raises `_OutOfBudget` if nothing is."""
-        left_s = self.client.limits.seconds - self.client.seconds
+        left_s = self.client.limits.seconds - self.client.seconds - _FETCH_S - 6 * self.client.rtt_s
         # Reports, echoes and retransmissions need some, too.
-        room, fitting = 0.97 * self.client.bytes_left, list[Piece]()
+        room, fitting = 0.97 * self.client.bytes_left(self.way), list[Piece]()
         for rate, packets, size, ecn, thin_ns in pieces:
             count = min(packets, int(room / size), int(max(0.0, left_s) * rate / 8 / size))
             if count < 2:
@@ -183,8 +210,23 @@ class _Way:
         self._send(MILD, [*first, self._beside(1.015 * rate, seconds)])
 
     def _below(self, rate: float, seconds: float) -> None:
-        rate = min(0.55 * rate, _MOST_PPS * _SMALL_BYTES * 8)
-        self._send(BELOW, [constant(rate, seconds, _SMALL_BYTES)], ("missing", _ENOUGH_LOST, 0.0))
+        rule = ("missing", _ENOUGH_LOST, 0.0)
+        self._send(BELOW, [constant(_small(rate), seconds, _SMALL_BYTES)], rule)
+        if self._fills():
+            self.client.found.notes.append(
+                f"{self.way} {BELOW}: repeated with full packets, because small ones fill a queue"
+            )
+            self.client.drain()
+            self._send(BELOW, [constant(0.5 * rate, seconds, self.mtu)], rule)
+
+    def _fills(self) -> bool:
+        """Whether the packets of `below` waited for each other."""
+        clocks = Clocks(self.client.found.echoes)
+        streams = getattr(self.client.found, self.way)
+        traces = {name: clocks.trace(one, back=self.way == "back") for name, one in streams.items()}
+        if give_origin(list(traces.values()), self.mtu) is None:
+            return False
+        return behaviour.fills_a_queue(traces[BELOW], self.jitter_s)
 
     def _over(self, rough: float, seconds: float, linger_s: float = _LINGER_S) -> float:
         factor = min(2.0, self.fast / rough)
@@ -198,6 +240,11 @@ class _Way:
         """Until the queue has overflowed for a while, and for some packets."""
         linger_s = min(2.0, linger_s + _LINGER_PACKETS * 12_000 / rate)
         return ("overflow", max(0.05, 0.5 * (1 - 1 / factor)), linger_s)
+
+
+def _small(rate: float) -> float:
+    """The rate of small packets below saturation, in bits a second."""
+    return min(0.55 * rate, _MOST_PPS * _SMALL_BYTES * 8)
 
 
 def _by_one_clock(stream: Stream) -> Trace:
@@ -243,8 +290,9 @@ def _late_rate(stream: Stream) -> float:
 
 def _flows(client: Client, controllers: Sequence[str], say: Callable[[str], None]) -> None:
     """TCP flows, in both directions."""
-    left = client.limits.seconds - client.seconds - 1.0
     count = 2 * len(controllers)
+    # Each begins on an empty path, after a handshake.
+    left = client.limits.seconds - client.seconds - _FETCH_S - count * (0.3 + 4 * client.rtt_s)
     seconds = min(_FLOW_S, left / count if count else 0.0)
     if seconds < 1:
         client.found.skipped["TCP flows"] = "no time was left"

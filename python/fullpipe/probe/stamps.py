@@ -14,13 +14,16 @@ from fullpipe.probe.flows import TcpFlow
 
 # In place of the arrival of a packet that was lost.
 LOST = 0
-# Bytes of IP of an echo: the least that a datagram has.
-ECHO_BYTES = 76
+# Bytes of IP of an echo, the least that a datagram has; and of a packet of a thin flow.
+ECHO_BYTES, ECHO_BYTES_V6 = 76, 96
+THIN_BYTES = 100
 STAMPS, ECHOES, EVIDENCE = "stamps.parquet", "echoes.parquet", "probe.json"
 _MOST_EVIDENCE = 1 << 20
 # Stamps of one stage that are further apart are no stamps.
 _LONGEST_NS = 600_000_000_000
 _DIRECTIONS = ("forward", "back")
+# What `Measured` has besides stamps and flows.
+_REST = ("idle", "skipped", "notes", "mtu", "echo_bytes", "seconds", "bytes")
 
 
 def column(code: str, data: bytes) -> "array[int]":
@@ -86,6 +89,11 @@ class Stream:
         """All that was sent."""
         return sum(self.sizes)
 
+    @property
+    def lost_bytes(self) -> int:
+        """What did not arrive."""
+        return sum(size for size, at in zip(self.sizes, self.arrived_ns, strict=True) if at == LOST)
+
 
 @dataclass
 class Measured:
@@ -101,6 +109,7 @@ class Measured:
     skipped: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     mtu: int = 1500
+    echo_bytes: int = ECHO_BYTES
     seconds: float = 0.0
     bytes: int = 0
 
@@ -121,7 +130,7 @@ class Measured:
         of_echoes = ("sent_ns", "arrived_ns", "answered_ns", "back_ns")
         rows = pl.DataFrame(self.echoes, schema=dict.fromkeys(of_echoes, pl.Int64), orient="row")
         files.write(folder, ECHOES, files.parquet(rows))
-        rest = {name: getattr(self, name) for name in ("idle", "skipped", "notes", "mtu", "seconds", "bytes")}
+        rest = {name: getattr(self, name) for name in _REST}
         ends = {
             f"{way} {stage}": {
                 name: getattr(one, name) for name in ("duplicates", "end", "late_s", "dropped_here")
@@ -147,9 +156,8 @@ class Measured:
                 pl.read_ipc_stream(BytesIO(_native.read_parquet(str(folder / name))))
                 for name in (ECHOES, STAMPS)
             ]
-            found = cls(
-                **{name: message[name] for name in ("idle", "skipped", "notes", "mtu", "seconds", "bytes")}
-            )
+            # Older ones are all of IPv4.
+            found = cls(**{name: {"echo_bytes": ECHO_BYTES, **message}[name] for name in _REST})
             found.flows = [TcpFlow(**one) for one in message["flows"]]
             found.echoes = [tuple(map(int, row)) for row in frames[0].rows()]  # type: ignore[misc]
             for (way, stage), part in (

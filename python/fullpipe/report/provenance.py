@@ -9,12 +9,20 @@ import time
 from collections.abc import Sequence
 
 _command: str | None = None
+# The option whose value a report keeps to itself.
+_SECRET, _HIDDEN = "--token", "..."
 
 
 def began(arguments: Sequence[str]) -> None:
     """Keeps the command line that this process runs."""
     global _command
-    _command = shlex.join(["fullpipe", *map(_without_password, arguments)])
+    shown = [_without_password(one) for one in arguments]
+    for at, one in enumerate(shown):
+        if one == _SECRET and at + 1 < len(shown):
+            shown[at + 1] = _HIDDEN
+        elif one.startswith(f"{_SECRET}="):
+            shown[at] = f"{_SECRET}={_HIDDEN}"
+    _command = shlex.join(["fullpipe", *shown])
 
 
 def command() -> str | None:

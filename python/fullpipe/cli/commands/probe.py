@@ -124,7 +124,7 @@ def probe(
 def _serve(bind: str, port: int, token: str | None, limits: "Limits") -> None:
     from fullpipe.errors import mistake
     from fullpipe.probe.control import new_token
-    from fullpipe.probe.server import LockedOut, Server
+    from fullpipe.probe.server import Ended, Server
 
     if token is not None and len(token) < _LEAST_TOKEN:
         raise mistake("token", token, f"at least {_LEAST_TOKEN} characters", "leave it out for a random one")
@@ -135,7 +135,7 @@ def _serve(bind: str, port: int, token: str | None, limits: "Limits") -> None:
     say("fullpipe: type that line at the other end; Ctrl-C ends this one")
     try:
         server.serve(_WAIT_S)
-    except LockedOut as error:
+    except Ended as error:
         from fullpipe.report import streams
 
         raise typer.Exit(streams.complain(str(error))) from None

@@ -5,7 +5,7 @@ a path. What a stage did not show is "not measurable", with the reason.
 """
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from statistics import fmean
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 from fullpipe.probe.analysis import behaviour, kinds, rates
 from fullpipe.probe.analysis.quantity import Quantity, median, quantile
 from fullpipe.probe.analysis.traces import Clocks, Trace, give_origin
-from fullpipe.probe.stamps import ECHO_BYTES, Measured, Stream
+from fullpipe.probe.stamps import Measured, Stream
 
 # Stages; `stages` has what each is for.
 TRAIN, RAMP, GENTLE, MILD, BELOW, OVER, BUCKET = "train", "ramp", "gentle", "mild", "below", "over", "bucket"
@@ -22,10 +22,17 @@ FOLLOW = "follow"
 _LOADED_S = 0.004
 # What hosts add to an echo, and the least error of a round-trip time.
 _HOST_S, _LEAST_RTT_S = 0.00025, 0.0003
+# No stamps are closer to the truth.
+_STAMP_S = 1e-6
 # Rates of stages that differ by more than this part are not of one steady path.
 _STEADY = 0.06
 # Fewer packets are an uncertain rate, and no unsteady one.
 _ENOUGH = 400
+# Clocks that are farther from an even pace make waits that there were not.
+_UNEVEN_S = 0.001
+# A train is faster than a long stage by more than the first part: others; by more than the second: a bucket.
+_OTHERS, _BUCKET = 0.01, 0.5
+_DISPLACED = "beside what the probe displaces"
 _NOT_RUN = "the stage that shows it did not run"
 
 
@@ -74,6 +81,8 @@ class Estimates:
     # The fastest echo, which is at least the base RTT.
     least_rtt_ms: float
     drift_ppm: float
+    # Bytes of the longest packet of IP that passes.
+    mtu: int = 1500
     # What disturbs the measurement: sentences.
     doubts: list[str] = field(default_factory=list)
 
@@ -85,6 +94,7 @@ class Estimates:
             "back": self.back.to_dict(),
             "least_rtt_ms": self.least_rtt_ms,
             "drift_ppm": self.drift_ppm,
+            "mtu": self.mtu,
             "doubts": self.doubts,
         }
 
@@ -98,16 +108,43 @@ def estimate(found: Measured) -> Estimates:
     if not found.echoes:
         nothing = Quantity.none("no echo came back")
         none = _nothing("no echo came back")
-        return Estimates(nothing, none, none, 0.0, 0.0, ["no echo came back: is UDP blocked?"])
+        doubts = ["no echo came back: is UDP blocked?"]
+        return Estimates(nothing, none, none, 0.0, 0.0, found.mtu, doubts)
     clocks = Clocks(found.echoes)
     loaded = _loaded(clocks.rtts[: found.idle], min(clocks.rtts))
-    forward = direction(found.forward, clocks, found.mtu, back=False, loaded=loaded)
-    back = direction(found.back, clocks, found.mtu, back=True, loaded=loaded)
+    idle_s = idle_jitter_s(found)
+    forward = direction(found.forward, clocks, found.mtu, back=False, loaded=loaded, idle_s=idle_s)
+    back = direction(found.back, clocks, found.mtu, back=True, loaded=loaded, idle_s=idle_s)
     doubts = list(found.notes)
+    if clocks.uneven_s > _UNEVEN_S:
+        why = f"a clock was set or changed its rate: it is off by {clocks.uneven_s * 1e3:.1f} ms or more"
+        doubts.append(f"{why}; jitter is not measurable either")
+        for one in (forward, back):
+            _without_waits(one, why)
+    for way, one in (("forward", forward), ("back", back)):
+        if not loaded and one.others_bps.value:
+            taken = f"{one.others_bps.value / 1e6:.3g} Mbit/s of the rate ({way})"
+            doubts.append(f"others seem to take {taken}, so the link may be faster")
     if loaded:
         doubts.append("round trips vary on the idle path like those in a queue: others load it")
-    rtt = _base_rtt(clocks, forward, back, loaded)
-    return Estimates(rtt, forward, back, min(clocks.rtts) * 1e3, clocks.slope * 1e6, doubts)
+    rtt = _base_rtt(clocks, forward, back, found.echo_bytes, loaded)
+    return Estimates(rtt, forward, back, min(clocks.rtts) * 1e3, clocks.slope * 1e6, found.mtu, doubts)
+
+
+def idle_jitter_s(found: Measured) -> float:
+    """By how much the slowest tenth of the echoes of the idle path is slower than the fastest one."""
+    rtts = sorted(
+        (back - sent - answered + came) / 1e9 for sent, came, answered, back in found.echoes[: found.idle]
+    )
+    return quantile(rtts, 0.9) - rtts[0] if rtts else 0.0
+
+
+def _without_waits(found: Direction, why: str) -> None:
+    """Takes back what depends on how long packets wait."""
+    found.buffer_bytes = found.buffer_ms = found.policer_bps = found.bucket_bytes = Quantity.none(why)
+    found.discipline, found.why_no_discipline = None, why
+    found.ceiling_bytes = found.link_bps = None
+    found.jitter_ms = {}
 
 
 def _loaded(rtts: list[float], least: float) -> bool:
@@ -126,36 +163,42 @@ def _loaded(rtts: list[float], least: float) -> bool:
     return together > 0.6 * spread
 
 
-def _base_rtt(clocks: Clocks, forward: Direction, back: Direction, loaded: bool) -> Quantity:
+def _base_rtt(clocks: Clocks, forward: Direction, back: Direction, echo_bytes: int, loaded: bool) -> Quantity:
     if loaded:
         return Quantity.none("others keep a queue on the path, and it may never have been empty")
     ordered = sorted(clocks.rtts)
     least = ordered[min(1, len(ordered) - 1)]
     # What the echo itself needs on the slowest link of either way.
     own = sum(
-        ECHO_BYTES * 8 / rate
+        echo_bytes * 8 / rate
         for one in (forward, back)
         if (rate := one.link_bps or one.rate_bps.value) is not None and rate > 0
     )
-    value = least - own
+    # A token bucket lets a small packet pass at once, and may be one of the links: the interval has both.
+    # The value is that of a link where that leaves most of the time.
+    value = least - own if own < least / 2 else least
     # Hosts only add; so does the jitter of a path that is never as fast as this twice.
     early = max(0.0, quantile(ordered, 0.05) - ordered[0])
-    low = value - max(_LEAST_RTT_S, 0.003 * value, min(early, 0.01 * value))
-    high = value + max(_HOST_S, 0.003 * value)
+    low = least - own - max(_LEAST_RTT_S, 0.003 * value, min(early, 0.01 * value))
+    high = max(value + max(_HOST_S, 0.003 * value), least + _STAMP_S)
     return Quantity(value, max(0.0, low), high).scaled(1e3)
 
 
-def direction(streams: dict[str, Stream], clocks: Clocks, mtu: int, *, back: bool, loaded: bool) -> Direction:
-    """The estimates of one direction, from its stages."""
-    traces = {name: clocks.trace(one, back=back) for name, one in streams.items() if len(one)}
-    if OVER not in traces or give_origin(list(traces.values()), mtu) is None:
+def direction(
+    streams: dict[str, Stream], clocks: Clocks, mtu: int, *, back: bool, loaded: bool, idle_s: float
+) -> Direction:
+    """The estimates of one direction, from its stages. `idle_s`: the jitter of echoes on the idle path."""
+    traces = {name: clocks.trace(one, back=back) for name, one in streams.items() if 0 in one.flows}
+    if give_origin(list(traces.values()), mtu) is None:
         return _nothing(_NOT_RUN)
     found = _nothing("")
-    _idle(found, traces.get(BELOW))
+    noise_s = _idle(found, traces.get(BELOW), idle_s)
+    if OVER not in traces:
+        _gentle_alone(found, traces, noise_s, mtu)
+        return found
     full = rates.overload(traces[OVER])
     if full.rate <= 0:
         return _nothing("nothing arrives of an overload")
-    noise_s = found.jitter_ms.get("p90", 0.0) / 1e3
     gentle = traces.get(GENTLE)
     fastest = rates.peak([traces[name] for name in (OVER, RAMP, TRAIN) if name in traces])
     found.link_bps = fastest or None
@@ -168,10 +211,14 @@ def direction(streams: dict[str, Stream], clocks: Clocks, mtu: int, *, back: boo
     found.bucket_bytes = found.policer_bps
     rate, sustained = _rate(traces, full, found, noise_s, mtu)
     if rate.value is not None and _all_arrives(full, noise_s, mtu):
-        found.at_least_bps = full.rate
-        rate = Quantity.none(f"all that was sent arrived; it is at least {full.rate / 1e6:.4g} Mbit/s")
+        # Arrivals may be closer to each other than what was sent, by jitter.
+        found.at_least_bps = min(full.rate, rates.offered(full.trace.only(lambda at: at >= full.first)))
+        rate = Quantity.none(
+            f"all that was sent arrived; it is at least {found.at_least_bps / 1e6:.4g} Mbit/s"
+        )
     found.rate_bps = rate
     _others(found, traces, full, sustained, loaded)
+    rate = found.rate_bps
     if loaded:
         found.jitter_ms = {}
     if rate.value is None:
@@ -185,13 +232,33 @@ def direction(streams: dict[str, Stream], clocks: Clocks, mtu: int, *, back: boo
     return found
 
 
-def _idle(found: Direction, below: Trace | None) -> None:
-    """What the stage below saturation shows."""
+def _idle(found: Direction, below: Trace | None, idle_s: float) -> float:
+    """What the stage below saturation shows; returns how long packets seem to wait without a queue, in s."""
     if below is None:
+        return 0.0
+    found.reordered, found.duplicates = behaviour.reordering(below), below.duplicates
+    if behaviour.fills_a_queue(below, idle_s):
+        found.loss = found.aggregation_ms = Quantity.none("the stage that shows it fills a queue")
+        return idle_s
+    found.loss, found.aggregation_ms = behaviour.loss(below), behaviour.aggregation_ms(below)
+    found.jitter_ms = behaviour.jitter_ms(below)
+    return found.jitter_ms.get("p90", 0.0) / 1e3
+
+
+def _gentle_alone(found: Direction, traces: dict[str, Trace], noise_s: float, mtu: int) -> None:
+    """The rate of a queue by the gentle stage, where that of the overload did not run."""
+    found.why_no_discipline = _NOT_RUN
+    gentle = traces.get(GENTLE)
+    about = rates.overload(gentle).rate if gentle is not None else 0.0
+    if gentle is None or about <= 0:
         return
-    found.loss, found.reordered = behaviour.loss(below), behaviour.reordering(below)
-    found.jitter_ms, found.aggregation_ms = behaviour.jitter_ms(below), behaviour.aggregation_ms(below)
-    found.duplicates = below.duplicates
+    busy, seconds, error = rates.busy_rate(gentle, noise_s + max(3 * mtu * 8 / about, 0.0005))
+    found.pieces = _pieces(traces, noise_s + 2 * mtu * 8 / about)
+    if seconds > 0.5 and error < _STEADY and not _changes(found.pieces):
+        found.rate_bps = _before_or_behind(busy, error, found.loss)
+        found.pieces = []
+    else:
+        found.rate_bps = Quantity.none(f"no queue lasts, and {_NOT_RUN}")
 
 
 def _all_arrives(full: rates.Overload, noise_s: float, mtu: int) -> bool:
@@ -309,9 +376,16 @@ def _others(
     if loaded:
         # Whatever a train has between its packets, it is little of theirs.
         most = max(train, full.rate, sustained)
-        found.others_bps = Quantity(max(0.0, most - sustained), 0.0, most, "beside what the probe displaces")
-    elif found.rate_bps.value is not None:
-        found.others_bps = Quantity(0.0, 0.0, 0.02 * sustained, "none is seen")
+        found.others_bps = Quantity(max(0.0, most - sustained), 0.0, most, _DISPLACED)
+    elif (rate := found.rate_bps).value is not None:
+        error = _OTHERS + (found.loss.high or 0.0)
+        if TRAIN in traces:
+            error += rates.relative_error(traces[TRAIN].arrivals())
+        if error < train / sustained - 1 < _BUCKET:
+            found.others_bps = replace(Quantity.around(train - sustained, error * train), why=_DISPLACED)
+            found.rate_bps = replace(rate, high=max(rate.high or 0.0, train * (1 + error)))
+        else:
+            found.others_bps = Quantity(0.0, why=f"none is seen {_DISPLACED}")
     elif found.at_least_bps is not None:
         found.others_bps = Quantity.none("the path was never full")
     else:

@@ -16,7 +16,9 @@ from dataclasses import dataclass
 from fullpipe.probe.analysis.quantity import median, quantile
 from fullpipe.probe.analysis.traces import Trace
 
-TAIL, FAIR, DUAL, STEP, AQM = "tail drop", "fair queueing", "dual queue", "a marking threshold", "an AQM"
+# Flows of fair queueing and flows that take different links do not wait for each other, one like the other.
+TAIL, FAIR, DUAL = "tail drop", "fair queueing or parallel links", "dual queue"
+STEP, AQM = "a marking threshold", "an AQM"
 CODEL, PIE, RED, POLICER = "CoDel", "PIE", "RED", "policer"
 # Below these, the drops of CoDel, PIE and RED cannot be told apart.
 _LEAST_QUEUE_S, _LEAST_BPS = 0.040, 6e6

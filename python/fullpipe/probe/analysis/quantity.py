@@ -1,5 +1,6 @@
 """An estimate: a value with an interval, or the reason why there is none."""
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -8,7 +9,7 @@ from typing import Any
 class Quantity:
     """A number in its unit, with an interval that is to cover the truth in 95 % of measurements.
 
-    Without a number, `why` says why it is not measurable.
+    Without a number, `why` says why it is not measurable; it may be known to exceed `low` all the same.
     """
 
     value: float | None
@@ -18,20 +19,25 @@ class Quantity:
 
     @classmethod
     def around(cls, value: float, half: float, *, least: float = 0.0) -> "Quantity":
-        """A value and half the width of its interval, which does not go below `least`."""
+        """A value and half the width of its interval, which does not go below `least`.
+
+        Not measurable if the value itself is below that, or no number.
+        """
+        if not (least <= value < math.inf and 0 <= half < math.inf):
+            return cls.none("the stamps contradict each other")
         return cls(value, max(least, value - half), value + half)
 
     @classmethod
-    def none(cls, why: str) -> "Quantity":
-        """Not measurable."""
-        return cls(None, why=why)
+    def none(cls, why: str, low: float | None = None) -> "Quantity":
+        """Not measurable, but maybe more than `low`."""
+        return cls(None, low, why=why)
 
     def scaled(self, factor: float) -> "Quantity":
         """In another unit."""
-        if self.value is None:
-            return self
-        low, high = (None if one is None else one * factor for one in (self.low, self.high))
-        return Quantity(self.value * factor, low, high, self.why)
+        value, low, high = (
+            None if one is None else one * factor for one in (self.value, self.low, self.high)
+        )
+        return Quantity(value, low, high, self.why)
 
     def covers(self, truth: float) -> bool:
         """Whether the truth is inside the interval."""

@@ -61,6 +61,11 @@ def relative_error(arrivals: list[tuple[float, int]]) -> float:
     return max(_LEAST_PART, min(spread, 0.5), 1.5 / len(arrivals))
 
 
+def offered(trace: Trace) -> float:
+    """The rate at which packets were sent, in bits a second."""
+    return sum(trace.sizes[1:]) * 8 / max(trace.sent[-1] - trace.sent[0], 1e-9) if trace.sent else 0.0
+
+
 def overload(trace: Trace) -> Overload:
     """Where the queue is full in a stage that sends too fast."""
     lost = [at for at in range(len(trace)) if not trace.ok(at)]
@@ -117,10 +122,10 @@ def contradicts(gentle: Trace, rate: float, above: float) -> bool:
     While nothing is lost, the queue grows by what is sent beyond the rate.
     """
     fat = gentle.flow(0)
-    offered = sum(fat.sizes) * 8 / max(fat.sent[-1] - fat.sent[0], 1e-9)
-    if offered < 1.04 * rate:
+    sent = offered(fat)
+    if sent < 1.04 * rate:
         return False
-    longest = max(0.3, 2 * (above + 0.003) / (offered / rate - 1))
+    longest = max(0.3, 2 * (above + 0.003) / (sent / rate - 1))
     begin: float | None = None
     for at in range(len(fat)):
         if not fat.ok(at) or fat.wait(at) > above:
@@ -181,7 +186,8 @@ def buffer(full: Overload, rate: Quantity, jitter: tuple[float, float], mtu: int
     if full.loss < 0.1 or len(full.beside) < 5:
         waits = sorted(wait for at in range(len(full.trace)) if (wait := full.trace.wait(at)) == wait)
         most = quantile(waits, 0.99) * 1e3 if waits else 0.0
-        return Quantity.none(f"the queue did not overflow; it holds more than {most:.0f} ms")
+        held = most / 8e3 * rate.value
+        return Quantity.none(f"the queue did not overflow; it holds more than {most:.0f} ms", held)
     shift, p90 = jitter if jitter[1] > 0.0015 else (0.0, jitter[1])
     ordered = sorted(full.beside)
     found = (median(ordered) - shift) * rate.value / 8 + mtu

@@ -2,7 +2,9 @@
 
 The clocks differ by an offset and drift apart. The fastest echoes of each second show both: half of the
 difference of their two ways is the offset, as in NTP (RFC 5905, section 8), and a line through these is the
-drift. How a path's delay splits between the directions cannot be seen; nothing here depends on it.
+drift. An echo's offset is wrong by at most half of what it took longer than the fastest one; what is farther
+from the line shows that a clock was set, or changed its rate. How a path's delay splits between the
+directions cannot be seen; nothing here depends on it.
 """
 
 import math
@@ -18,6 +20,8 @@ Echo = tuple[int, int, int, int]
 _LEAST_SPAN_S = 5.0
 # Of the echoes of a second, those that show the clocks.
 _CLEANEST = 0.2
+# A line through more points is no better, and its slopes are as many as their square.
+_MOST_POINTS = 300
 
 
 @dataclass
@@ -91,7 +95,15 @@ class Clocks:
             ((came - sent - self.base) - (back - answered + self.base)) / 2e9
             for sent, came, answered, back in echoes
         ]
-        self.slope, self.offset = _line(*_cleanest(times, offsets, self.rtts))
+        kept = _cleanest(times, self.rtts)
+        some = kept[:: 1 + len(kept) // _MOST_POINTS]
+        self.slope, self.offset = _line([times[at] for at in some], [offsets[at] for at in some])
+        # How far an echo's offset may be wrong, and how far the line, by as much in the middle.
+        least = min(self.rtts)
+        wrong = {at: (self.rtts[at] - least) / 2 for at in kept}
+        farthest = max(abs(offsets[at] - self.at(times[at])) - wrong[at] for at in kept)
+        # How far the clocks are from an even pace, in seconds, at least.
+        self.uneven_s = farthest - median(list(wrong.values()))
 
     def at(self, time: float) -> float:
         """The far clock's lead at a time, in seconds, beyond that at the origin."""
@@ -118,19 +130,18 @@ class Clocks:
         )
 
 
-def _cleanest(times: list[float], offsets: list[float], rtts: list[float]) -> tuple[list[float], list[float]]:
+def _cleanest(times: list[float], rtts: list[float]) -> list[int]:
     ordered = sorted(rtts)
     fast = ordered[0] * 1.02 + max(0.0005, quantile(ordered, 0.1) - ordered[0])
     seconds: dict[int, list[int]] = {}
     for at, time in enumerate(times):
         seconds.setdefault(int(time), []).append(at)
-    kept = [
+    return [
         at
         for second in seconds.values()
         for at in sorted(second, key=rtts.__getitem__)[: max(1, int(len(second) * _CLEANEST))]
         if rtts[at] <= fast
     ]
-    return [times[at] for at in kept], [offsets[at] for at in kept]
 
 
 def _line(times: list[float], values: list[float]) -> tuple[float, float]:
