@@ -126,10 +126,10 @@ class Measured:
             for stage, one in getattr(self, way).items()
         ]
         if parts:
-            files.write(folder, STAMPS, files.parquet(pl.concat(parts)))
+            files.write(folder, STAMPS, files.parquet(pl.concat(parts)), lasting=True)
         of_echoes = ("sent_ns", "arrived_ns", "answered_ns", "back_ns")
         rows = pl.DataFrame(self.echoes, schema=dict.fromkeys(of_echoes, pl.Int64), orient="row")
-        files.write(folder, ECHOES, files.parquet(rows))
+        files.write(folder, ECHOES, files.parquet(rows), lasting=True)
         rest = {name: getattr(self, name) for name in _REST}
         ends = {
             f"{way} {stage}": {
@@ -139,7 +139,7 @@ class Measured:
             for stage, one in getattr(self, way).items()
         }
         message = {**rest, "flows": [asdict(one) for one in self.flows], "stages": ends}
-        files.write(folder, EVIDENCE, (json.dumps(message, indent=1) + "\n").encode())
+        files.write(folder, EVIDENCE, (json.dumps(message, indent=1) + "\n").encode(), lasting=True)
 
     @classmethod
     def read(cls, folder: Path) -> "Measured":
