@@ -124,6 +124,11 @@ def of_suite(made: Sequence[evidence.Line], suite: str) -> list[evidence.Line]:
     return [line for line in made if line["key"]["world"] == WORLD and line["key"]["case"] in names]
 
 
+def linked(made: Sequence[evidence.Line], suite: str) -> list[evidence.Line]:
+    """The lines about controllers without an adapter; docs/how-to/stacks.md counts the others."""
+    return [line for line in made if line["key"]["subject"] in OF_SUITE[suite]]
+
+
 def conformities(made: Sequence[evidence.Line], suite: str = BBR3) -> list[ConformanceReport]:
     """How each controller fares by these lines: verdicts follow from the measured values."""
     mine = of_suite(made, suite)

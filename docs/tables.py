@@ -55,16 +55,16 @@ def tables(results: Path) -> dict[tuple[str, str], str]:
     builds = evidence.builds(results)
     lines_of = {name: evidence.read(results / f"{name}.jsonl") for name in FILES}
     older = evidence.ages_sentence(lines_of["router"], "controller", builds)
-    over_quic, of_loss = (
-        quic_conform.of_suite(lines_of["conformance"], suite) for suite in quic_conform.OF_SUITE
-    )
+    over_quic = {
+        suite: quic_conform.of_suite(lines_of["conformance"], suite) for suite in quic_conform.OF_SUITE
+    }
     advice = kernel_lines.newest(lines_of["advice"])
     programs = [one for one in lines_of["conformance"] if one["key"]["world"] == programs_conform.WORLD]
     speeds = speed.tables(lines_of["speed"], builds)
     of_drops = drops.tables(lines_of["drops"], evidence.ages_sentence(lines_of["drops"], "cell", builds))
     (short, cases), (loss,) = (
         quic_conform.tables(made, suite, evidence.ages_sentence(made, "subject", builds))
-        for suite, made in zip(quic_conform.OF_SUITE, (over_quic, of_loss), strict=True)
+        for suite, made in ((one, quic_conform.linked(found, one)) for one, found in over_quic.items())
     )
     return {
         ("explanation/quic.md", "quic-conform-short"): short,

@@ -22,5 +22,6 @@ def bench() -> ModuleType:
 
 
 def lines() -> list[evidence.Line]:
-    """What was measured of the cases over real QUIC."""
-    return list(bench().of_suite(evidence.read(ROOT / "results" / "conformance.jsonl"), "bbr3"))
+    """What was measured of the cases over real QUIC, without adapters."""
+    made = bench().of_suite(evidence.read(ROOT / "results" / "conformance.jsonl"), "bbr3")
+    return list(bench().linked(made, "bbr3"))

@@ -2,11 +2,15 @@
 
 import importlib.util
 import json
+import os
 import re
+import select
 import shutil
+import subprocess
 import sys
 import tomllib
 import types
+from collections.abc import Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -243,15 +247,83 @@ def _panic(*_: object, **__: object) -> None:
     raise type("PanicException", (BaseException,), {})("no thread\x1b")
 
 
-def test_renderer_panic_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vl_convert.vegalite_to_svg", _panic)
-    with pytest.raises(fp.OutputError, match=r"cannot be drawn: the renderer failed \(no thread"):
-        svg.picture({})
+DOT = {"mark": "point", "data": {"values": []}, "title": "A dot"}
 
 
+@pytest.fixture
+def renderer(monkeypatch: pytest.MonkeyPatch) -> Iterator[svg._Process]:
+    """A renderer of the test's own."""
+    made = svg._Process()
+    monkeypatch.setattr(svg, "_process", made)
+    yield made
+    made._end()
+
+
+def as_renderer(monkeypatch: pytest.MonkeyPatch, code: str, folder: Path) -> None:
+    """Starts a program in place of the renderer."""
+    (folder / "renderer.py").write_text(code, encoding="utf-8")
+    monkeypatch.setattr(svg, "_CHILD", folder / "renderer.py")
+
+
+@pytest.mark.usefixtures("renderer")
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        (r"import os; os.read(0, 8); os.write(1, bytes(7) + b'\x0ano thread\x1b' + bytes(8))", "no thread"),
+        ("import os; os.read(0, 8)", "it ended"),
+        ("", "it ended"),
+        (r"import os; os.write(1, bytes(7) + b'\x09cut')", "it ended"),
+    ],
+)
+def test_renderer_that_fails_is_an_error_and_starts_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, code: str, why: str
+) -> None:
+    real = svg._CHILD
+    as_renderer(monkeypatch, code, tmp_path)
+    with pytest.raises(fp.OutputError, match=rf"cannot be drawn: the renderer failed \({why}"):
+        svg.picture(DOT)
+    svg._process._end()
+    monkeypatch.setattr(svg, "_CHILD", real)
+    assert 'aria-label="A dot"' in svg.picture(DOT)
+
+
+def test_invalid_figure_is_an_error_and_the_next_is_drawn(renderer: svg._Process) -> None:
+    with pytest.raises(fp.OutputError, match="the renderer failed"):
+        svg.picture({"mark": 1})
+    first = renderer._child
+    assert first is not None and "<svg" in svg.picture(DOT)
+    assert renderer._child is first
+
+
+def test_interrupted_figure_is_not_taken_for_the_next(
+    renderer: svg._Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_running: object) -> str:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(renderer, "_read", interrupted)
+        svg.picture({**DOT, "title": "Another"})
+    assert ">A dot<" in svg.picture(DOT)
+
+
+def test_no_renderer_survives_its_killed_process() -> None:
+    code = "from fullpipe.report.figures import svg; svg.warm_up(); print(svg._process._child.pid); input()"
+    running = subprocess.Popen(
+        [sys.executable, "-P", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert running.stdout is not None
+    renderer = os.pidfd_open(int(running.stdout.readline()))
+    running.kill()
+    assert select.select([renderer], [], [], 60)[0] == [renderer], "it still runs"
+    os.close(renderer)
+    running.communicate()
+
+
+@pytest.mark.usefixtures("renderer")
 def test_missing_proc_fails_before_rendering(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(svg, "_PROC", tmp_path / "self")
-    monkeypatch.setattr("vl_convert.vegalite_to_svg", _panic)
+    as_renderer(monkeypatch, "", tmp_path)
     with pytest.raises(fp.OutputError, match="needs /proc, which is not mounted; mount it"):
         svg.picture({})
 

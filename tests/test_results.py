@@ -91,6 +91,21 @@ def test_line_reports_whether_code_is_current(tables: ModuleType, tmp_path: Path
         assert evidence.age(now, builds) == age
 
 
+def test_few_old_lines_are_named_and_many_counted() -> None:
+    made = {"old": {"fingerprint": {"sim": "a"}}, "new": {"fingerprint": {"sim": "b"}}}
+    made["imported"] = {"fingerprint": {}}
+
+    def of(*ages: str) -> str:
+        lines = [{"key": {"cell": f"c{at}"}, "made": made[age]} for at, age in enumerate(ages)]
+        return evidence.ages_sentence(lines, "cell", {"sim": {"b"}})
+
+    assert of("new") == of() == ""
+    assert of("old", "new", "imported").endswith("Measured with older code than today's: c0.")
+    assert of(*["old"] * 6, "new").endswith(": c0, c1, c2, c3, c4 and c5.")
+    assert of(*["old"] * 7, "new").endswith(": lines of 7 of 8 cells.")
+    assert of(*["old"] * 7).endswith(": the whole table.")
+
+
 def test_every_page_table_is_generated(tables: ModuleType) -> None:
     marked = {
         (os.path.relpath(path, ROOT / "docs"), name)

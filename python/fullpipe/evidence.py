@@ -199,10 +199,18 @@ def ages_sentence(lines: Sequence[Mapping[str, Any]], name: str, today: Builds) 
     message = []
     for word, sentence in _AGES.items():
         old = [str(line["key"][name]) for line in lines if age(line, today) == word]
-        if old:
-            whole = len(old) == len(lines)
-            message.append(sentence.format("the whole table" if whole else joined(list(dict.fromkeys(old)))))
+        if len(old) == len(lines) > 0:
+            message.append(sentence.format("the whole table"))
+        elif old:
+            found = list(dict.fromkeys(old))
+            of = len({line["key"][name] for line in lines})
+            named = joined(found) if len(found) <= _MOST_NAMED else f"lines of {len(found)} of {of} {name}s"
+            message.append(sentence.format(named))
     return " ".join(message)
+
+
+# Longer lists are counted.
+_MOST_NAMED = 6
 
 
 def fault(value: Any, schema: Mapping[str, Any]) -> str | None:

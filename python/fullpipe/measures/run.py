@@ -7,7 +7,7 @@ import io
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -99,16 +99,22 @@ class Run:
 
     def flow_series(self) -> pl.DataFrame:
         """Samples of every flow, one row for each time and flow: cwnd_segments, srtt_ms, phase and more."""
-        return pl.read_parquet(io.BytesIO(self.flow_parquet))
+        return _frame(self.flow_parquet)
 
     def link_series(self) -> pl.DataFrame:
         """Samples of every queue, one row for each time and link: queue_bytes, queue_delay_ms and more."""
-        return pl.read_parquet(io.BytesIO(self.link_parquet))
+        return _frame(self.link_parquet)
 
     @property
     def size(self) -> int:
         """The approximate size of its files, in bytes."""
         return len(self.flow_parquet) + len(self.link_parquet)
+
+
+@lru_cache(maxsize=2)
+def _frame(parquet: bytes) -> pl.DataFrame:
+    """A table of a run. The latest are kept, because several figures are drawn of one run."""
+    return pl.read_parquet(io.BytesIO(parquet))
 
 
 @dataclass(frozen=True)

@@ -87,6 +87,8 @@ class _View:
             thin = line(self.panel.series, column, end_s=self.end_s)
         else:
             thin = column(self.panel, self.end_s)
+        if not self.panel.row.prefix:
+            return thin
         names = {label: self.panel.name_of(label) for label in self.panel.flow_labels}
         return thin.with_columns(pl.col("flow").replace(names))
 

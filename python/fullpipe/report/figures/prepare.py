@@ -80,7 +80,7 @@ class Panel:
         """Length of the run."""
         return self.run.alternative.duration_s
 
-    @property
+    @cached_property
     def flow_labels(self) -> list[str]:
         """The row's flows."""
         return self.series["flow"].unique(maintain_order=True).to_list()
@@ -155,7 +155,8 @@ def goodput_mbps(panel: Panel, end_s: float) -> pl.DataFrame:
     window_s = _GOODPUT_RTTS * (rtt[0][1] / 1e3 if rtt else 0.02)
     step_s = max(end_s / _GOODPUT_STEPS, window_s / 4)
     steps = max(1, round(window_s / step_s))
-    samples = panel.series.filter(pl.col("time_s") <= end_s).sort("flow", "time_s", maintain_order=True)
+    samples = panel.series.lazy().filter(pl.col("time_s") <= end_s)
+    samples = samples.sort("flow", "time_s", maintain_order=True)
     columns = ("time_s", "flow", "delivered_bytes")
     first = samples.group_by("flow", maintain_order=True).first().select(columns)
     last = (
@@ -173,7 +174,7 @@ def goodput_mbps(panel: Panel, end_s: float) -> pl.DataFrame:
         pl.col("time_s") - span / 2, "flow", (grown * 8 / span / 1e6).alias("value"), span.alias("span")
     )
     # The short rest at the end is too little time for a rate.
-    return rates.filter(pl.col("span") >= step_s / 2).drop("span")
+    return rates.filter(pl.col("span") >= step_s / 2).drop("span").collect()
 
 
 def line(series: pl.DataFrame, column: str, *, end_s: float, max_points: int = MAX_POINTS) -> pl.DataFrame:
@@ -182,19 +183,25 @@ def line(series: pl.DataFrame, column: str, *, end_s: float, max_points: int = M
     A bin keeps its lowest and its highest sample, so that short dips and peaks stay visible.
     """
     frame = (
-        series.filter((pl.col("time_s") <= end_s) & pl.col(column).is_not_null())
+        series.lazy()
+        .filter((pl.col("time_s") <= end_s) & pl.col(column).is_not_null())
         .select("time_s", "flow", pl.col(column).cast(pl.Float64).alias("value"))
         .sort("flow", "time_s", maintain_order=True)
+        .collect()
     )
-    most = frame.group_by("flow").len()["len"].max()
+    # Sorted, so that a flow is one stretch.
+    most = frame["flow"].rle().struct.field("len").max()
     if not isinstance(most, int) or most <= max_points:
         return frame
     bins = max_points // 2
-    binned = frame.with_columns((pl.col("time_s") / end_s * bins).floor().clip(0, bins - 1).alias("bin"))
+    binned = frame.lazy().with_columns(
+        (pl.col("time_s") / end_s * bins).floor().clip(0, bins - 1).alias("bin")
+    )
     together = binned.group_by("flow", "bin", maintain_order=True)
     low = together.agg(pl.col("time_s", "value").get(pl.col("value").arg_min()))
     high = together.agg(pl.col("time_s", "value").get(pl.col("value").arg_max()))
-    return pl.concat([low, high]).unique().sort("flow", "time_s").select("time_s", "flow", "value")
+    both = pl.concat([low, high]).unique().sort("flow", "time_s").select("time_s", "flow", "value")
+    return both.collect()
 
 
 def bands(panel: Panel, end_s: float, width_px: int) -> pl.DataFrame:

@@ -1,11 +1,15 @@
 """Figures as SVG with a text label, for readers who cannot see them."""
 
+import atexit
 import contextlib
 import html
 import json
 import math
+import os
 import re
 import resource
+import subprocess
+import sys
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from importlib import metadata
@@ -13,11 +17,17 @@ from pathlib import Path
 from typing import Any
 
 from fullpipe.errors import OutputError
+from fullpipe.runs.worlds import child
 from fullpipe.text import printable, shown
 
 # The renderer is a JavaScript engine, which reserves this much address space and ends the process without it.
 _ADDRESS_SPACE = 80_000_000_000
 _PROC = Path("/proc/self")
+_NO_PROC = (
+    "the figures cannot be drawn: the renderer needs /proc, which is not mounted; mount it "
+    "(mount -t proc proc /proc)"
+)
+_CHILD = Path(__file__).with_name("_render_child.py")
 
 
 def picture(spec: dict[str, Any], label: str | None = None) -> str:
@@ -32,9 +42,7 @@ def picture(spec: dict[str, Any], label: str | None = None) -> str:
             "the figures cannot be drawn: the renderer reserves 80 GB of address space, which is not memory, "
             "and `ulimit -v` allows less; raise that limit"
         )
-    return labelled(
-        _numbered(render("vegalite_to_svg", printable_json(_still(spec)))), label or described(spec)
-    )
+    return labelled(_numbered(_process.svg(printable_json(_still(spec)))), label or described(spec))
 
 
 def _still(spec: dict[str, Any]) -> dict[str, Any]:
@@ -78,14 +86,85 @@ class Renderer:
 
 def warm_up() -> None:
     """Starts the renderer, half a second that passes while something else is done. An error shows later."""
+    with contextlib.suppress(OutputError):
+        _process.start()
 
-    def start() -> None:
-        with contextlib.suppress(OutputError):
-            render("vegalite_to_svg", {"mark": "point", "data": {"values": []}})
 
-    # Where no thread can be started, the renderer says so when there is something to draw.
-    with contextlib.suppress(RuntimeError):
-        threading.Thread(target=start, daemon=True).start()
+class _Process:
+    """The renderer in a process of its own, which all figures of this process share.
+
+    In ours, it would keep Python's lock while it works, so that nothing else ran.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._child: subprocess.Popen[bytes] | None = None
+        self._owner = 0
+
+    def start(self) -> None:
+        """Starts it, if it does not run.
+
+        Raises:
+            OutputError: It cannot be started.
+        """
+        with self._lock:
+            self._begun()
+
+    def svg(self, spec: str) -> str:
+        """The figure of a specification in JSON.
+
+        Raises:
+            OutputError: The renderer cannot work here.
+        """
+        with self._lock:
+            running = self._begun()
+            try:
+                assert running.stdin is not None
+                running.stdin.write(child.blob(spec.encode(errors="replace")))
+                running.stdin.flush()
+                why, svg = self._read(running), self._read(running)
+            # After an interrupt, an answer would be taken for that of the next figure.
+            except BaseException as error:
+                self._end()
+                if isinstance(error, OSError | EOFError):
+                    raise _failed("it ended") from None
+                raise
+        if why:
+            raise _failed(why)
+        return svg
+
+    def _begun(self) -> "subprocess.Popen[bytes]":
+        # A forked process must not write into the pipes of the one that it is from.
+        if self._child is None or self._owner != os.getpid():
+            if not _PROC.exists():
+                raise OutputError(_NO_PROC)
+            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+            try:
+                self._child = child.start([sys.executable, "-P", str(_CHILD)], **pipes)
+            except (OSError, RuntimeError) as error:
+                raise _failed(str(error)) from None
+            self._owner = os.getpid()
+            atexit.register(self._end)
+        return self._child
+
+    def _read(self, running: "subprocess.Popen[bytes]") -> str:
+        assert running.stdout is not None
+        head = running.stdout.read(child.LENGTH.size)
+        if len(head) < child.LENGTH.size:
+            raise EOFError
+        data = running.stdout.read(size := child.LENGTH.unpack(head)[0])
+        if len(data) < size:
+            raise EOFError
+        return data.decode()
+
+    def _end(self) -> None:
+        atexit.unregister(self._end)
+        if self._child is not None and self._owner == os.getpid():
+            child.end(self._child)
+        self._child = None
+
+
+_process = _Process()
 
 
 def png(svg: str, scale: float) -> bytes:
@@ -105,10 +184,7 @@ def render(function: str, *given: Any, **named: Any) -> Any:
         OutputError: The renderer cannot work here.
     """
     if not _PROC.exists():
-        raise OutputError(
-            "the figures cannot be drawn: the renderer needs /proc, which is not mounted; mount it "
-            "(mount -t proc proc /proc)"
-        )
+        raise OutputError(_NO_PROC)
     try:
         import vl_convert
 
@@ -117,10 +193,14 @@ def render(function: str, *given: Any, **named: Any) -> Any:
         # A panic of the renderer is no `Exception`.
         if type(error).__name__ != "PanicException":
             raise
-        raise OutputError(
-            f"the figures cannot be drawn: the renderer failed ({shown(str(error))}); give the command again "
-            "where it may use more memory and threads, or without figures (--json)"
-        ) from None
+        raise _failed(str(error)) from None
+
+
+def _failed(why: str) -> OutputError:
+    return OutputError(
+        f"the figures cannot be drawn: the renderer failed ({shown(why)}); give the command again "
+        "where it may use more memory and threads, or without figures (--json)"
+    )
 
 
 def printable_json(spec: Any) -> str:
