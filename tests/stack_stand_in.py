@@ -121,6 +121,8 @@ class Toy:
         threshold = NEVER if self._threshold > 1e8 else int(self._threshold) * (self._segment + _HEAD.size)
         flying = len(self._sent_at) * (self._segment + _HEAD.size)
         lost = NEVER if HOW == "discreet" else self._lost
+        if HOW == "silent":
+            return State()
         return State(window, threshold, flying, self._srtt, lost=lost, acked=self._acked)
 
 
@@ -180,7 +182,7 @@ def main() -> None:
         "version": os.environ.get("TOY_VERSION", "1.0"),
         "licence": "MIT",
         "controllers": ["reno", "fixed"],
-        "tells": [one for one in TELLS if one != "lost" or HOW != "discreet"],
+        "tells": [one for one in TELLS if HOW != "silent" and (one != "lost" or HOW != "discreet")],
         "policy": "no pacing; each datagram is acknowledged",
     }
     fullpipe_stack.serve(about, Toy)

@@ -376,6 +376,19 @@ def test_cases_are_played_over_an_adapter() -> None:
     assert "toy 1.0" in found.versions
 
 
+@needs_program
+@pytest.mark.parametrize(("how", "verdict"), [("", "pass"), ("silent", "not applicable")])
+def test_cases_about_what_a_stack_does_not_tell_are_not_applicable(how: str, verdict: str) -> None:
+    with stacks.using([toy(how)]):
+        found = fp.conform("toy:reno", ["decrease-reno", "one-packet-a-round"], suite="loss")
+        assert {one.verdict for one in found.results} == {verdict}
+        for one in found.results:
+            assert how == "" or re.fullmatch("its stack does not tell (cwnd|inflight|round)", one.reason)
+        # What is delivered and what waits in the queue, the world sees by itself.
+        (seen,) = fp.conform("toy:reno", ["clean-path"]).results
+        assert seen.verdict in ("pass", "fail"), seen.reason
+
+
 # In Go.
 
 

@@ -29,6 +29,7 @@ class Simulated:
 
     payload_share = (_MTU_BYTES - _HEADERS_BYTES) / _MTU_BYTES
     derives_states = False
+    untold: frozenset[str] = frozenset()
 
     def __init__(self, document: Mapping[str, Any], seed: int) -> None:
         self._scenario = load(document)
@@ -99,6 +100,12 @@ class OverQuic:
             _States(tells_losses=all("lost" in one.about["tells"] for one in adapters)) if adapters else None
         )
         self.derives_states = bool(adapters)
+        self.untold = frozenset(
+            field
+            for told, fields in _TOLD.items()
+            if any(told not in one.about["tells"] for one in adapters)
+            for field in fields
+        )
         self._now = self._asked({"spec": spec_json, "seed": seed, **stacks.requested(spec_json)})
 
     def steps(
@@ -142,6 +149,19 @@ class OverQuic:
     def _asked(self, request: Mapping[str, object]) -> dict[str, Any]:
         self._talk.report(request)
         return self._talk.state()
+
+
+# What an adapter may tell, and the fields of a `Look` that are unknown without it. Rounds end when what was
+# in flight is delivered.
+_TOLD = {
+    "window": ("cwnd",),
+    "in_flight": ("inflight", "round"),
+    "srtt": ("rtt_ms",),
+    "pacing_rate": ("pacing_bps",),
+    "bandwidth": ("bandwidth_bps",),
+    "lost": ("lost",),
+    "timeouts": ("timeouts",),
+}
 
 
 class _States:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from fullpipe._native import Cancelled
-from fullpipe.conformance.case import NotReachedError
+from fullpipe.conformance.case import NotApplicableError, NotReachedError
 from fullpipe.measures.run import Runs
 from fullpipe.scenario.controllers import Chosen
 
@@ -78,6 +78,8 @@ class Bed(Protocol):
     payload_share: float
     # Whether states of the transport follow from what is lost and delivered, so that there is none for marks.
     derives_states: bool
+    # The fields of a `Look` that its stack does not tell.
+    untold: frozenset[str]
 
     def steps(
         self, seconds: float, most: int, wait: Wait | Above | None = None
@@ -136,6 +138,21 @@ class Look(NamedTuple):
         return self.pacing_bps / (self.bandwidth_bps * _LESS_MARGIN) if self.bandwidth_bps else None
 
 
+def _without(untold: frozenset[str]) -> type[Look]:
+    """A `Look` at a stack that does not tell some fields: a case that asks for one is not applicable."""
+
+    def hidden(name: str) -> property:
+        def refuse(_look: Look) -> None:
+            raise NotApplicableError(_UNTOLD.format(name))
+
+        return property(refuse)
+
+    return type("Look", (Look,), {name: hidden(name) for name in untold})
+
+
+_UNTOLD = "its stack does not tell {}"
+
+
 class Stage:
     """One flow on a path. Times are in seconds, rates in bit/s on the wire, volumes in segments."""
 
@@ -156,6 +173,7 @@ class Stage:
         self.rtt_s = rtt_s
         self.step_s = step_s
         self.looks: list[Look] = []
+        self._seen_as = _without(bed.untold) if bed.untold else Look
         # Moments that a page names.
         self.marks: list[tuple[float, str]] = []
         # Whether a spec can say all that was changed: a buffer's size has no schedule.
@@ -224,6 +242,8 @@ class Stage:
 
     def until_above(self, quantity: str, amount: int, within_s: float, what: str) -> Look:
         """Runs until the flow's cwnd, inflight, delivered_bytes, segments_sent or lost is above an amount."""
+        if quantity in self.bed.untold:
+            raise NotApplicableError(_UNTOLD.format(quantity))
         return self._wait(Above(quantity, amount), within_s, what)
 
     def until_in(self, phase: str, within_s: float = 30.0) -> Look:
@@ -306,6 +326,7 @@ class Stage:
     def _look(self, seen: Sequence[Seen], seconds: float) -> None:
         """Turns what was seen into looks: hundreds of thousands in a suite."""
         add, time_s, round_, ends = self.looks.append, self._time_s, self._round, self._round_ends
+        look = self._seen_as
         for (
             connected,
             delivered,
@@ -327,7 +348,7 @@ class Stage:
                 round_ += 1
                 ends = delivered + max(inflight, 1)
             add(
-                Look(
+                look(
                     time_s,
                     round_,
                     phase,
