@@ -359,7 +359,7 @@ def too_short(budget_s: float, needed_s: float) -> ScenarioError:
 
 
 def short_budget(budget_s: float, needs: str, fix: str) -> ScenarioError:
-    """The error about a budget, which is the one that was given and not what is left of it."""
+    """The error for a budget that is too short. It names the whole budget, not the time that remains."""
     return stated("budget", budget_s, f"budget: {budget_s:.3g} s is too short: {needs}; {fix}", needs, fix)
 
 

@@ -29,7 +29,7 @@ class Simulated:
 
     payload_share = (_MTU_BYTES - _HEADERS_BYTES) / _MTU_BYTES
     derives_states = False
-    untold: frozenset[str] = frozenset()
+    unreported: frozenset[str] = frozenset()
 
     def __init__(self, document: Mapping[str, Any], seed: int) -> None:
         self._scenario = load(document)
@@ -100,7 +100,7 @@ class OverQuic:
             _States(tells_losses=all("lost" in one.about["tells"] for one in adapters)) if adapters else None
         )
         self.derives_states = bool(adapters)
-        self.untold = frozenset(
+        self.unreported = frozenset(
             field
             for told, fields in _TOLD.items()
             if any(told not in one.about["tells"] for one in adapters)

@@ -79,7 +79,7 @@ class Bed(Protocol):
     # Whether states of the transport follow from what is lost and delivered, so that there is none for marks.
     derives_states: bool
     # The fields of a `Look` that its stack does not tell.
-    untold: frozenset[str]
+    unreported: frozenset[str]
 
     def steps(
         self, seconds: float, most: int, wait: Wait | Above | None = None
@@ -138,19 +138,19 @@ class Look(NamedTuple):
         return self.pacing_bps / (self.bandwidth_bps * _LESS_MARGIN) if self.bandwidth_bps else None
 
 
-def _without(untold: frozenset[str]) -> type[Look]:
+def _look_without(unreported: frozenset[str]) -> type[Look]:
     """A `Look` at a stack that does not tell some fields: a case that asks for one is not applicable."""
 
     def hidden(name: str) -> property:
         def refuse(_look: Look) -> None:
-            raise NotApplicableError(_UNTOLD.format(name))
+            raise NotApplicableError(_UNREPORTED.format(name))
 
         return property(refuse)
 
-    return type("Look", (Look,), {name: hidden(name) for name in untold})
+    return type("Look", (Look,), {name: hidden(name) for name in unreported})
 
 
-_UNTOLD = "its stack does not tell {}"
+_UNREPORTED = "its stack does not tell {}"
 
 
 class Stage:
@@ -173,7 +173,7 @@ class Stage:
         self.rtt_s = rtt_s
         self.step_s = step_s
         self.looks: list[Look] = []
-        self._seen_as = _without(bed.untold) if bed.untold else Look
+        self._look_type = _look_without(bed.unreported) if bed.unreported else Look
         # Moments that a page names.
         self.marks: list[tuple[float, str]] = []
         # Whether a spec can say all that was changed: a buffer's size has no schedule.
@@ -242,8 +242,8 @@ class Stage:
 
     def until_above(self, quantity: str, amount: int, within_s: float, what: str) -> Look:
         """Runs until the flow's cwnd, inflight, delivered_bytes, segments_sent or lost is above an amount."""
-        if quantity in self.bed.untold:
-            raise NotApplicableError(_UNTOLD.format(quantity))
+        if quantity in self.bed.unreported:
+            raise NotApplicableError(_UNREPORTED.format(quantity))
         return self._wait(Above(quantity, amount), within_s, what)
 
     def until_in(self, phase: str, within_s: float = 30.0) -> Look:
@@ -326,7 +326,7 @@ class Stage:
     def _look(self, seen: Sequence[Seen], seconds: float) -> None:
         """Turns what was seen into looks: hundreds of thousands in a suite."""
         add, time_s, round_, ends = self.looks.append, self._time_s, self._round, self._round_ends
-        look = self._seen_as
+        look = self._look_type
         for (
             connected,
             delivered,

@@ -51,7 +51,7 @@ _FOLLOW_S = 5.0
 _STEADY = 1.06
 # Seconds that the stages need of a direction in full, and what a budget must have for both.
 _BOTH_FULL_S = 45.0
-# At the budget's end, what is left to fetch a stage, besides some round trips.
+# Seconds of the budget that are reserved for fetching a stage's stamps, in addition to some round trips.
 _FETCH_S = 1.0
 # Bytes that stages take, in seconds at the rate: `gentle` and `mild` together, and what `over` needs.
 _GENTLE_AND_MILD_S, _OVER_BYTES_S = 7.4, 3.0

@@ -96,9 +96,9 @@ def shell(
     Options of the path apply to both directions, those that begin with --up or --down to one. Each direction
     has half of --rtt. The far end is on this machine, too, in a network of its own. The command has
     environment variables: FULLPIPE_SERVER and FULLPIPE_SERVER6 are addresses of the far end (IPv4 and IPv6),
-    FULLPIPE_PATH describes the path. If the command of --server has {port}, a free port takes its place, and
-    is FULLPIPE_PORT. Otherwise the server listens on a port of its own, e.g. iperf3 on 5201. The exit code is
-    the command's.
+    FULLPIPE_PATH describes the path. With --server, FULLPIPE_PORT is a free port, which replaces {port} in
+    the server's command. A server that is given neither listens on its own port, e.g. iperf3 on 5201. The
+    exit code is the command's.
 
     For example:
 
