@@ -134,8 +134,8 @@ def test_claim_has_world_column(in_empty_folder: Path) -> None:
     assert "QUIC" in Path("here/report.html").read_text(encoding="utf-8")
 
 
-def test_claims_page_compares_worlds(kernel_world: None, in_empty_folder: Path) -> None:
-    del kernel_world, in_empty_folder
+def test_claims_page_compares_worlds(no_kernel: None, in_empty_folder: Path) -> None:
+    del no_kernel, in_empty_folder
     asked = [
         "study",
         "run",

@@ -1,13 +1,18 @@
 """What a report says of two worlds: each by its own data, its own criterion, its own count."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import altair as alt
 import polars as pl
 import pytest
 
-from fullpipe_studies import catalogue, charts, page, run, tables
-from fullpipe_studies.claim import Check, Data, Finding, Size, within
+from conftest import answer_for_the_kernel
+from fullpipe.measures.run import Run
+from fullpipe.runs.store import Store
+from fullpipe_studies import catalogue, charts, document, page, run, tables, write
+from fullpipe_studies.claim import Check, Data, Finding, Size, Verdict, within
 from fullpipe_studies.write import finding as _finding
 
 
@@ -86,6 +91,26 @@ def test_verdict_reports_its_number_of_runs() -> None:
     assert Finding("kernel", [met], fewer="1 to 3 of 3 repetitions").reason == (
         "The only check passes. Only 1 to 3 of 3 repetitions of each scenario can be trusted."
     )
+
+
+def test_world_without_trusted_run_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def doubtful(found: Run) -> Run:
+        doubt = {**found.summary["provenance"], "untrustworthy": ["the emulator was late"]}
+        return replace(found, summary={**found.summary, "provenance": doubt})
+
+    answer_for_the_kernel(monkeypatch, doubtful)
+    built = catalogue.built("queue16.fig4")
+    assert built is not None
+    plan = run.Plan(built, Size.TINY, ("sim", "kernel"), 1, 1)
+    store = Store(tmp_path)
+    result = run.examine(plan, store, run.carry_out(plan.tasks, store, attempts=1))
+    assert [one.world for one in result.findings] == ["sim", "kernel"]
+    missing = result.findings[1]
+    assert missing.verdict is Verdict.INCOMPLETE and "no trustworthy run" in missing.reason
+    write.claim(result, tmp_path)
+    (facts,) = (tmp_path / "results").glob("*.json")
+    recorded = document.recorded([json.loads(facts.read_text(encoding="utf-8"))])
+    assert [line["key"]["world"] for line in recorded] == ["sim"], "what was recorded before still stands"
 
 
 def test_quick_form_warns_of_differing_verdicts(capsys: pytest.CaptureFixture[str]) -> None:

@@ -212,8 +212,20 @@ def examine(plan: Plan, store: Store, outcome: sweep.Outcome) -> Result:
         factors=tuple(plan.claim.claim.grid.factors),
     )
     data = by_setup(plan.claim.claim, every)
-    findings = [_finding(plan, data.of(world), world, trusted) for world in data.worlds]
+    findings = [
+        _finding(plan, data.of(world), world, trusted)
+        if world in data.worlds
+        # A world that was asked for and has no data is not left out without a word.
+        else Finding(world, [], _missing(plan, world, trusted))
+        for world in _shown(plan, data)
+    ]
     return Result(plan, data, findings, notes, _because(plan.claim.claim, data, findings), sorted(machines))
+
+
+def _shown(plan: Plan, data: Data) -> list[str]:
+    """The worlds that were asked for and those that have data, in the order of the registry."""
+    there = {*data.worlds, *(world for world in plan.worlds if _judged(plan, world))}
+    return [world for world in registry.known() if world in there]
 
 
 def by_setup(claim: Claim, every: Data) -> Data:
