@@ -495,7 +495,7 @@ const OWN: &[Own] = &[
     (
         "burst",
         "size",
-        "Makes the link a token bucket of this size; with --router, that of Linux's tc-tbf",
+        "Makes the link a token bucket of this size; with --router, it is the bucket of Linux's tc-tbf",
         "32 KB",
         None,
         "none",

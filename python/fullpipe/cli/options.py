@@ -234,8 +234,8 @@ Worlds = Annotated[
     str,
     typer.Option(metavar="OURS,THEIRS", help="The two worlds; the second is the reference."),
 ]
-SEEDS_HELP = "In deterministic worlds, such as sim: runs of each case, each with its own seed."
-REPETITIONS_HELP = "Repetitions in worlds that take real time, such as kernel."
+SEEDS_HELP = "In deterministic worlds, such as sim and quic: runs of each case, each with its own seed."
+REPETITIONS_HELP = "Repetitions in worlds that take real time, such as kernel and qdisc."
 ATTEMPTS_HELP = "How often at most a run in real time is tried until the emulator keeps up."
 Seeds = Annotated[int, typer.Option(help=SEEDS_HELP)]
 Repetitions = Annotated[int, typer.Option(help=REPETITIONS_HELP)]

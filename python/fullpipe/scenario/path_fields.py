@@ -37,7 +37,7 @@ class PathFields(TypedDict, total=False):
     queue: str
     # "tbf": Linux's tc-tbf (in the simulator a model of it) instead of a plain link; needs --burst.
     router: str
-    # Makes the link a token bucket of this size; with --router, that of Linux's tc-tbf, e.g. 32 KB.
+    # Makes the link a token bucket of this size; with --router, it is the bucket of Linux's tc-tbf, e.g. 32 KB.
     burst: Amount
     # Rate, and depth of the bucket, of a policer: what finds no tokens is dropped, e.g. 20 Mbit/s, 500 KB.
     policer: str

@@ -18,7 +18,7 @@ TOLERANCES = (
     f"{100 * SHARE_TOLERANCE:.0f} percentage points"
 )
 VERDICTS = (
-    "Agrees: in every measure, both worlds' ranges of runs overlap. Close: in some measure they do not, but "
-    "each difference is within its tolerance. Differs: some difference is beyond its tolerance. Untrusted: "
+    "Agrees: in every measure, the runs of both worlds have ranges that overlap, however far apart the means "
+    "are. Otherwise, if each difference of means is within its tolerance, Close; if not, Differs. Untrusted: "
     f"one of the worlds has no run that can be trusted. Tolerances of a cell: {TOLERANCES}."
 )

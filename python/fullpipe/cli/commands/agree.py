@@ -41,7 +41,7 @@ _HELP = (
     "succeeds.\n\n"
     "A grid is a set of scenarios, its cells. Each cell's differences and verdict are printed. Interrupted "
     "grids resume in the same folder.\n\n"
-    f"A cell has stricter rules. {grid_rules.VERDICTS}\n\n"
+    f"A cell has rules of its own. {grid_rules.VERDICTS}\n\n"
     "A grid's targets decide the exit code. For each measure, they limit the median and the 90th "
     "percentile of the difference over all cells. They also say how many cells must have the verdict "
     "Agrees.\n\n"

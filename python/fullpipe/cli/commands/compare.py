@@ -82,9 +82,9 @@ def compare(
     ecn: Ecn = False,
     duration: Annotated[str, typer.Option(help="Duration of each run.")] = "20 s",
     flows: Annotated[int, typer.Option(help="Flows of the same controller in each run.")] = 1,
-    seeds: Annotated[int | None, typer.Option(help=SEEDS_HELP, show_default="5 in sim")] = None,
+    seeds: Annotated[int | None, typer.Option(help=SEEDS_HELP, show_default="5")] = None,
     repetitions: Annotated[
-        int | None, typer.Option(help=REPETITIONS_HELP, show_default="3 in kernel")
+        int | None, typer.Option(help=REPETITIONS_HELP, show_default="3")
     ] = None,
     attempts: Attempts = 3,
     world: Annotated[

@@ -32,7 +32,8 @@ def analyse(
         Path,
         typer.Argument(
             metavar="RESULTS.csv",
-            help="One row a connection, with the columns arm, bytes, seconds, rtt_ms and retransmits; "
+            help="One row a connection, with the columns arm and bytes, and those of seconds, rtt_ms and retransmits "
+            "that the measure needs; "
             "- is standard input.",
             show_default=False,
             parser=shared.path,
@@ -47,7 +48,7 @@ def analyse(
         typer.Option(
             metavar="|".join(MEASURES),
             help="What decides.",
-            show_default="goodput, or the first for which there are columns",
+            show_default="the first of these whose columns are there",
             autocompletion=lambda: list(MEASURES),
         ),
     ] = None,
@@ -78,7 +79,8 @@ def analyse(
     """Say whether the treatment is better or worse than the control, from a table of connections.
 
     The arms are compared by the ratio of geometric means, with Welch's 95 % confidence interval.
-    Retransmissions are compared by the difference of their mean share of the segments sent. Arms are not
+    Retransmissions are compared by the difference of their mean share of the segments sent, which are counted
+    as the full ones that `bytes` fill and the retransmissions. Arms are not
     comparable if many values are missing, or if the arms differ by more than chance in their number of
     connections, in the sizes of these, or in when they start (a column `time`). If whole groups of
     connections were assigned to arms, e.g. all of a route or of an hour, name the group in a column `unit`;

@@ -54,7 +54,7 @@ class _Direction:
     ways=("", "up-", "down-"),
     defaults={"rate": "", "rtt": ""},
     more={
-        "rate": " Needed, unless --deliveries or --path is given.",
+        "rate": " Needed, unless there are --deliveries or --path, or --up-rate and --down-rate.",
         "rtt": " Needed, unless --path is given.",
     },
 )
@@ -93,11 +93,12 @@ def shell(
 ) -> None:
     """Run a command, or a shell, behind an emulated path. Packets of a shell within a shell cross both paths.
 
-    Options of the path apply to both directions, those that begin with --up or --down to one. Each direction
+    Options of the path apply to both directions, those that begin with --up or --down to one. In --buffer, a
+    BDP is that of each direction: its rate times --rtt. Each direction
     has half of --rtt. The far end is on this machine, too, in a network of its own. The command has
     environment variables: FULLPIPE_SERVER and FULLPIPE_SERVER6 are addresses of the far end (IPv4 and IPv6),
-    FULLPIPE_PATH describes the path. With --server, FULLPIPE_PORT is a free port, which replaces {port} in
-    the server's command. A server that is given neither listens on its own port, e.g. iperf3 on 5201. The
+    FULLPIPE_PATH describes the path. With --server, FULLPIPE_PORT is a free port. {port} in the server's
+    command is replaced by it; a server without {port} may listen on a port of its own, e.g. iperf3 on 5201. The
     exit code is the command's.
 
     For example:
