@@ -141,7 +141,7 @@ def test_a_controller_in_a_file_needs_no_build(temporary: Path, monkeypatch: pyt
     code, out, errors = gate("diff", "../gate.toml", "--against", "git:main", "--code")
     assert code == 1, errors
     # The cases are those of the gate file here, with its tolerances; the controller is the revision's.
-    assert out.startswith("1 case equal, 1 changed: 1 mixed") and "small" in out
+    assert out.startswith("1 case equal, 1 changed: 1 neither") and "small" in out
     code, out, _ = gate("diff", "../gate.toml", "--against", "git:main", "--code", "--only", "long")
     assert code == 0 and out.startswith("1 case equal")
 

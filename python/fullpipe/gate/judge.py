@@ -270,7 +270,7 @@ def counts(verdicts: Mapping[str, int]) -> str:
     """The first line of an answer: "12 cases equal, 2 changed: 1 worse, 1 better"."""
     equal = verdicts.get(EQUAL, 0)
     parts = [f"{equal} case{'' if equal == 1 else 's'} equal"]
-    names = {WORSE: "worse", BETTER: "better", CHANGED: "mixed"}
+    names = {WORSE: "worse", BETTER: "better", CHANGED: "neither"}
     moved = {name: verdicts[one] for one, name in names.items() if verdicts.get(one)}
     if moved:
         how = ", ".join(f"{count} {name}" for name, count in moved.items())
