@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -552,7 +553,9 @@ def test_a_program_of_anybodys(in_empty_folder: Path) -> None:
     )
     if "not judged" in done.stdout:
         # A busy machine gives no verdict, but its reason.
-        assert done.returncode == 1 and "waited for a processor" in " ".join(done.stdout.split())
+        # The reasons of `trust.rs`: the emulator or a host was late, or the machine below.
+        busy = r"waited for a processor|more than \S+ m?s late|fell .+ behind|host stalled|processors' time"
+        assert done.returncode == 1 and re.search(busy, " ".join(done.stdout.split())), done.stdout
         pytest.skip("the machine was too busy for a verdict")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "outside.clean-goodput" in done.stdout and "passes 1 of 1 applicable case" in done.stdout
