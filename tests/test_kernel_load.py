@@ -18,9 +18,11 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 import fullpipe._native as _native
 from conftest import command
+from fullpipe.cli import app as cli
 from fullpipe.cli.commands import kernel_load
 from fullpipe.runs.worlds import kernel
 
@@ -142,6 +144,39 @@ def test_a_parameter_reaches_the_kernel(loadable: None) -> None:
         assert status(name)["controller"] == "bbr1:probe_gain=1.5"
     finally:
         command("kernel", "unload", name)
+
+
+def test_the_default_is_set_and_put_back(loadable: None) -> None:
+    """In a network namespace of its own, because each has a default of its own."""
+    ours = f"{sys.executable} -m fullpipe kernel"
+    default = "cat /proc/sys/net/ipv4/tcp_congestion_control"
+    steps = f"{default}; {ours} load bbr3 --as {NAME} --default; {default}; {ours} unload {NAME}; {default}"
+    done = subprocess.run(["unshare", "--net", "sh", "-c", steps], capture_output=True, text=True, check=True)
+    before, loaded, tells, between, removed, again, after = done.stdout.splitlines()
+    assert loaded.startswith(f"bbr3 is loaded as {NAME} (object ")
+    assert tells == f"New connections use it. `fullpipe kernel unload {NAME}` restores {before}."
+    assert (between, after) == (NAME, before) and before != NAME
+    assert removed == f"{NAME} is removed." and again == f"The default is {before} again."
+
+
+def test_the_unit_loads_it_again(loadable: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(kernel_load, "UNITS", tmp_path)
+    words = ["kernel", "load", "bbr1:probe_gain=1.25", "--as", NAME, "--persist"]
+    done = CliRunner().invoke(cli.app, words)
+    assert done.exit_code == 0, done.output
+    assert f"At boot: systemctl enable fullpipe-{NAME}" in done.output
+    (unit,) = tmp_path.iterdir()
+    started, stopped = re.findall(r"^ExecSt(?:art|op)=(.+)$", unit.read_text(encoding="utf-8"), re.MULTILINE)
+    # What systemd runs when it stops, and at the next boot.
+    subprocess.run(stopped.split(), check=True)
+    assert NAME not in available()
+    try:
+        subprocess.run(started.split(), check=True)
+        assert status(NAME)["controller"] == "bbr1:probe_gain=1.25"
+        left = CliRunner().invoke(cli.app, ["kernel", "unload", NAME])
+        assert f"systemctl disable fullpipe-{NAME}, and remove {unit}" in " ".join(left.output.split())
+    finally:
+        command("kernel", "unload", NAME)
 
 
 @pytest.mark.skipif(shutil.which("iperf3") is None, reason="iperf3 is not installed")
