@@ -4,7 +4,8 @@
 
 Needs root, bpftool, tc and what `fullpipe kernel load` needs. It works over loopback devices of network
 namespaces of its own, which come and go. Each round has other settings of TCP (SACK, time stamps, ECN,
-segment size); in some a token bucket with a short queue loses packets. Prints figures and exits with 1
+segment size); in some a token bucket with a short queue loses packets, in some a part of each connection's
+bytes takes a slower class of HTB and arrives out of order. Prints figures and exits with 1
 if a connection failed or hung, or if something is left: a program, a map, a line in dmesg.
 """
 
@@ -32,15 +33,28 @@ WORKERS = 8
 # How many connections a network namespace serves.
 STAY = 100
 CLONE_NEWNET = 0x40000000
-BUCKET = ["tbf", "rate", "500mbit", "burst", "32kb", "limit", "64kb"]
-# Settings of TCP in each round, and whether the bucket is there.
-ROUNDS: tuple[tuple[dict[str, str], bool], ...] = (
-    ({}, False),
-    ({}, True),
-    ({"tcp_sack": "0"}, True),
-    ({"tcp_timestamps": "0"}, True),
-    ({"tcp_ecn": "1"}, False),
-    ({"tcp_sack": "0", "tcp_timestamps": "0"}, True),
+PLAIN: tuple[str, ...] = ()
+BUCKET = ("tc qdisc add dev lo root tbf rate 500mbit burst 32kb limit 64kb",)
+# Bits 11 to 13 of the sequence number choose the class: one of eight pieces of 2 KB waits longer.
+REORDER = (
+    # A piece is not a part of a larger frame.
+    "ip link set lo gso_max_segs 1",
+    "tc qdisc add dev lo root handle 1: htb default 10",
+    "tc class add dev lo parent 1: classid 1:10 htb rate 500mbit quantum 3000",
+    "tc class add dev lo parent 1: classid 1:20 htb rate 60mbit burst 4kb quantum 3000",
+    "tc filter add dev lo parent 1: protocol ip u32 match u32 0x0800 0x3800 at 24 flowid 1:20",
+    "tc filter add dev lo parent 1: protocol ipv6 u32 match u32 0x0800 0x3800 at 44 flowid 1:20",
+)
+# Settings of TCP in each round, and what is done to the loopback device.
+ROUNDS: tuple[tuple[dict[str, str], tuple[str, ...]], ...] = (
+    ({}, PLAIN),
+    ({}, BUCKET),
+    ({}, REORDER),
+    ({"tcp_sack": "0"}, BUCKET),
+    ({"tcp_timestamps": "0"}, BUCKET),
+    ({"tcp_timestamps": "0"}, REORDER),
+    ({"tcp_ecn": "1"}, PLAIN),
+    ({"tcp_sack": "0", "tcp_timestamps": "0"}, BUCKET),
 )
 
 
@@ -55,13 +69,13 @@ def kernel_messages() -> list[str]:
     return subprocess.run(["dmesg"], capture_output=True, text=True, check=False).stdout.splitlines()
 
 
-def own_network(settings: dict[str, str], *, bucket: bool) -> None:
+def own_network(settings: dict[str, str], link: tuple[str, ...]) -> None:
     """A network namespace of this thread's own, with a loopback device."""
     if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET) != 0:
         sys.exit(f"cannot make a network namespace: {os.strerror(ctypes.get_errno())}")
     subprocess.run(["ip", "link", "set", "lo", "up", "mtu", "1500"], check=True)
-    if bucket:
-        subprocess.run(["tc", "qdisc", "add", "dev", "lo", "root", *BUCKET], check=True)
+    for words in link:
+        subprocess.run(words.split(), check=True)
     for name, value in settings.items():
         Path(f"/proc/sys/net/ipv4/{name}").write_text(value, encoding="ascii")
 
@@ -101,8 +115,18 @@ class Peer:
                 pass
 
 
+def out_of_order() -> int:
+    """How many segments came out of order in this thread's namespace (Linux: TCPOFOQueue)."""
+    names, values = (
+        line.split()[1:]
+        for line in Path("/proc/thread-self/net/netstat").read_text(encoding="ascii").splitlines()
+        if line.startswith("TcpExt:")
+    )
+    return int(dict(zip(names, values, strict=True))["TCPOFOQueue"])
+
+
 def dropped() -> int:
-    """How many packets the loopback device of this namespace's bucket dropped."""
+    """How many packets the loopback device of this namespace dropped."""
     shown = subprocess.run(
         ["tc", "-s", "-j", "qdisc", "show", "dev", "lo"], capture_output=True, text=True, check=True
     )
@@ -159,14 +183,14 @@ class Soak:
         with self.lock:
             self.counts[what] += how_many
 
-    def work(self, numbers: Iterator[int], settings: dict[str, str], *, bucket: bool) -> None:
+    def work(self, numbers: Iterator[int], settings: dict[str, str], link: tuple[str, ...]) -> None:
         """Connects until there are no more numbers, in one network namespace after another."""
         while True:
             with self.lock:
                 some = list(itertools.islice(numbers, STAY))
             if not some:
                 return
-            own_network(settings, bucket=bucket)
+            own_network(settings, link)
             peers = [(family, Peer(family)) for family in (socket.AF_INET, socket.AF_INET6)]
             for number in some:
                 self.connect(number, peers)
@@ -175,6 +199,8 @@ class Soak:
                 self.count("bytes", peer.bytes)
             self.count("namespaces")
             self.count("dropped", dropped())
+            if link is REORDER:
+                self.count("out_of_order", out_of_order())
 
 
 def run(connections: int, loads: int) -> dict[str, object]:
@@ -186,12 +212,9 @@ def run(connections: int, loads: int) -> dict[str, object]:
     soak = Soak()
     rounds = len(ROUNDS)
     loaded = 0
-    for number, (settings, bucket) in enumerate(ROUNDS):
+    for number, (settings, link) in enumerate(ROUNDS):
         numbers = iter(range(number * connections // rounds, (number + 1) * connections // rounds))
-        threads = [
-            threading.Thread(target=soak.work, args=(numbers, settings), kwargs={"bucket": bucket})
-            for _ in range(WORKERS)
-        ]
+        threads = [threading.Thread(target=soak.work, args=(numbers, settings, link)) for _ in range(WORKERS)]
         for thread in threads:
             thread.start()
         # Meanwhile one after the other goes and comes back.
