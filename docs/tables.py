@@ -23,9 +23,18 @@ from fullpipe_studies.run import cost_file
 ROOT = Path(__file__).resolve().parent.parent
 # The scripts of bench know their own tables.
 sys.path.insert(0, str(ROOT / "bench"))
-router, quic_conform, programs_conform, gate_repeats, speed, drops, stacks = map(
+router, quic_conform, programs_conform, gate_repeats, speed, drops, stacks, kernel_prove = map(
     importlib.import_module,
-    ("router", "quic_conform", "programs_conform", "gate_repeats", "record", "drops", "stacks"),
+    (
+        "router",
+        "quic_conform",
+        "programs_conform",
+        "gate_repeats",
+        "record",
+        "drops",
+        "stacks",
+        "kernel_prove",
+    ),
 )
 
 # The pages with tables of grids.
@@ -47,7 +56,7 @@ OTHERS = "[all cells](../reference/grids.md)"
 # A part of the names of cells whose way back is thin; they have a table of their own.
 THIN = "ACKs at"
 
-FILES = ("advice", "agreement", "conformance", "drops", "gate", "router", "speed", "stacks")
+FILES = ("advice", "agreement", "conformance", "drops", "gate", "kernel", "router", "speed", "stacks")
 
 
 def tables(results: Path) -> dict[tuple[str, str], str]:
@@ -88,6 +97,12 @@ def tables(results: Path) -> dict[tuple[str, str], str]:
         ),
         ("../README.md", "verdicts"): verdicts(results),
         ("explanation/router.md", "bursts"): router.table(lines_of["router"], older),
+        **{
+            ("how-to/bbr3-on-your-kernel.md", name): text
+            for name, text in kernel_prove.tables(
+                lines_of["kernel"], evidence.ages_sentence(lines_of["kernel"], "controller", builds)
+            ).items()
+        },
         **{("reports/bbr3-rate-drop.md", name): text for name, text in of_drops.items()},
     }
 

@@ -475,7 +475,7 @@ const OWN: &[Own] = &[
     (
         "buffer",
         "size",
-        "Size of the bottleneck's queue",
+        "Size of the bottleneck's queue; with --deliveries, a bdp is of their mean rate",
         "2 bdp",
         Some("0.5..4bdp"),
         "1 bdp, at least 10 packets",
@@ -486,7 +486,7 @@ const OWN: &[Own] = &[
     (
         "router",
         "text",
-        "\"tbf\": Linux's tc-tbf (in the simulator a model of it) instead of a plain link; needs --burst",
+        "\"tbf\": the link is Linux's tc-tbf, which takes or drops a host's bursts whole; needs --burst",
         "",
         None,
         "none",
@@ -495,7 +495,7 @@ const OWN: &[Own] = &[
     (
         "burst",
         "size",
-        "Makes the link a token bucket of this size; with --router, it is the bucket of Linux's tc-tbf",
+        "Size of a token bucket, which the link then is; with --router, of tc-tbf's bucket",
         "32 KB",
         None,
         "none",

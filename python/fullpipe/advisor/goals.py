@@ -105,8 +105,8 @@ GOALS: Mapping[str, Goal] = {
     ),
     "neighbours": Goal(
         "neighbours",
-        "how much goodput the first of --competitors keeps beside the candidate; if there is none, a CUBIC "
-        "flow is added",
+        "how much goodput the first flow of --competitors keeps beside the candidate; if there is none, a "
+        "CUBIC flow is added",
         "the part of its goodput that a neighbour keeps; in proportion less if the flow, without that "
         "neighbour, uses below 80 % of its fair share",
         lambda trial: (1 - (trial.harm or 0.0)) * trial.enough,

@@ -316,8 +316,8 @@ Candidates = Annotated[
     ),
 ]
 FLOW_SIZE_HELP = (
-    "Size of the candidate's flows, e.g. '1 MB'; competitors stay long flows. --for throughput then means "
-    "the completion time of the candidate's flows."
+    "Size of the candidate's flows, which follow one after the other, e.g. '1 MB'; competitors stay long "
+    "flows. --for throughput then means the completion time of the candidate's flows."
 )
 Goal = Annotated[
     str | None,

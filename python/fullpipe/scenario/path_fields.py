@@ -25,7 +25,7 @@ class PathFields(TypedDict, total=False):
     rate: Amount
     # Round-trip time of the empty path, e.g. 40 ms.
     rtt: Amount
-    # Size of the bottleneck's queue, e.g. 2 bdp.
+    # Size of the bottleneck's queue; with --deliveries, a bdp is of their mean rate, e.g. 2 bdp.
     buffer: Amount
     # Random loss, e.g. 0.1 %.
     loss: Amount
@@ -35,9 +35,9 @@ class PathFields(TypedDict, total=False):
     deliveries: str | Path
     # Discipline of the bottleneck; see `fullpipe queues`, e.g. codel.
     queue: str
-    # "tbf": Linux's tc-tbf (in the simulator a model of it) instead of a plain link; needs --burst.
+    # "tbf": the link is Linux's tc-tbf, which takes or drops a host's bursts whole; needs --burst.
     router: str
-    # Makes the link a token bucket of this size; with --router, it is the bucket of Linux's tc-tbf, e.g. 32 KB.
+    # Size of a token bucket, which the link then is; with --router, of tc-tbf's bucket, e.g. 32 KB.
     burst: Amount
     # Rate, and depth of the bucket, of a policer: what finds no tokens is dropped, e.g. 20 Mbit/s, 500 KB.
     policer: str

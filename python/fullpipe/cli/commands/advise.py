@@ -66,8 +66,8 @@ def advise(
         str | None,
         typer.Option(
             help="Duration of a long flow's run.",
-            show_default="300 round trips, and no less than 20 s; on a fast path 1.5 million packets or 5,000 "
-            "round trips, whichever is shorter, and no less than 1 s and 100 round trips; never more than 60 s",
+            show_default="300 round trips, but at least 20 s and at most 60 s; less above 0.9 Gbit/s (1.5 "
+            "million packets) and below 4 ms of RTT (5,000 round trips); the answer states it",
         ),
     ] = None,
     goal: Goal = None,

@@ -83,9 +83,7 @@ def compare(
     duration: Annotated[str, typer.Option(help="Duration of each run.")] = "20 s",
     flows: Annotated[int, typer.Option(help="Flows of the same controller in each run.")] = 1,
     seeds: Annotated[int | None, typer.Option(help=SEEDS_HELP, show_default="5")] = None,
-    repetitions: Annotated[
-        int | None, typer.Option(help=REPETITIONS_HELP, show_default="3")
-    ] = None,
+    repetitions: Annotated[int | None, typer.Option(help=REPETITIONS_HELP, show_default="3")] = None,
     attempts: Attempts = 3,
     world: Annotated[
         str | None,

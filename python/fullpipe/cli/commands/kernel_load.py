@@ -27,7 +27,10 @@ Profile = Annotated[
 Name = Annotated[
     str | None,
     typer.Option(
-        "--as", metavar="NAME", help="Its name in the kernel.", show_default="fp_CC, or fp_CC_PROFILE"
+        "--as",
+        metavar="NAME",
+        help="Its name in the kernel.",
+        show_default="fp_bbr3, fp_bbr1; with --profile linux fp_bbr3_linux",
     ),
 ]
 

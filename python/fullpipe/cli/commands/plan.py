@@ -32,9 +32,8 @@ def analyse(
         Path,
         typer.Argument(
             metavar="RESULTS.csv",
-            help="One row a connection, with the columns arm and bytes, and those of seconds, rtt_ms and retransmits "
-            "that the measure needs; "
-            "- is standard input.",
+            help="One row a connection, with the columns arm and bytes, and those of seconds, rtt_ms and "
+            "retransmits that the measure needs; - is standard input.",
             show_default=False,
             parser=shared.path,
         ),
@@ -79,12 +78,12 @@ def analyse(
     """Say whether the treatment is better or worse than the control, from a table of connections.
 
     The arms are compared by the ratio of geometric means, with Welch's 95 % confidence interval.
-    Retransmissions are compared by the difference of their mean share of the segments sent, which are counted
-    as the full ones that `bytes` fill and the retransmissions. Arms are not
-    comparable if many values are missing, or if the arms differ by more than chance in their number of
-    connections, in the sizes of these, or in when they start (a column `time`). If whole groups of
-    connections were assigned to arms, e.g. all of a route or of an hour, name the group in a column `unit`;
-    then the means of groups are compared. Exit code 1: not comparable.
+    Retransmissions are compared by the difference of their mean share of the segments sent, which are
+    `retransmits` and one for each 1,448 of `bytes`, rounded up. Arms are not comparable if many values
+    are missing, or if the arms differ by more than chance in their number of connections, in the sizes of
+    these, or in when they start (optional column `time`, in seconds or as ISO 8601). If whole groups of
+    connections were assigned to arms, e.g. all of a route or of an hour, name the group in the optional
+    column `unit`; then the means of groups are compared. Exit code 1: not comparable.
     """
     from fullpipe.advisor.plan import analysis
     from fullpipe.advisor.plan import results as rows

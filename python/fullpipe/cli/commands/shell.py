@@ -98,8 +98,8 @@ def shell(
     has half of --rtt. The far end is on this machine, too, in a network of its own. The command has
     environment variables: FULLPIPE_SERVER and FULLPIPE_SERVER6 are addresses of the far end (IPv4 and IPv6),
     FULLPIPE_PATH describes the path. With --server, FULLPIPE_PORT is a free port. {port} in the server's
-    command is replaced by it; a server without {port} may listen on a port of its own, e.g. iperf3 on 5201. The
-    exit code is the command's.
+    command is replaced by it; a server without {port} may listen on a port of its own, e.g. iperf3 on 5201.
+    The exit code is the command's.
 
     For example:
 
