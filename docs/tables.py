@@ -194,8 +194,8 @@ def verdicts(results: Path) -> str:
     return (
         f"{len(rows)} verdicts, each on one question in one world. For {len(rows) - len(ours)} the paper has"
         f" an answer: {document.counts([one for one in rows if one not in ours])}. *In shape*: direction, "
-        f"ordering or crossover holds, but a number is off or undecided. The other {len(ours)} rows try what"
-        " the paper did not measure. There we wrote down an expectation before the run: "
+        f"ordering or crossover holds, but a number is off or undecided. The other {len(ours)} verdicts are "
+        "on what the paper did not measure. There we wrote down an expectation before the run: "
         f"{document.counts(ours).replace(_OURS, '')}. {imported} of these verdicts were computed by an "
         "earlier version of Fullpipe and not checked with this one; the list of verdicts leaves out our "
         "numbers for them.\n"

@@ -495,7 +495,7 @@ const OWN: &[Own] = &[
     (
         "burst",
         "size",
-        "Size of a token bucket, which the link then is; with --router, of tc-tbf's bucket",
+        "The link is a token bucket of this size, filled at --rate; with --router, it is tc-tbf's",
         "32 KB",
         None,
         "none",

@@ -66,8 +66,7 @@ def advise(
         str | None,
         typer.Option(
             help="Duration of a long flow's run.",
-            show_default="300 round trips, but at least 20 s and at most 60 s; less above 0.9 Gbit/s (1.5 "
-            "million packets) and below 4 ms of RTT (5,000 round trips); the answer states it",
+            show_default="300 round trips within 20 to 60 s; less on fast paths; the answer states it",
         ),
     ] = None,
     goal: Goal = None,

@@ -113,7 +113,7 @@ def init(
             metavar="STACK",
             help="Test the controllers of this QUIC stack, e.g. noq; or NAME=COMMAND, with the command of "
             "its adapter (docs/how-to/stacks.md).",
-            show_default="Fullpipe's own, in the simulator",
+            show_default="none: controllers of Fullpipe, in the simulator",
         ),
     ] = None,
     controllers: Annotated[

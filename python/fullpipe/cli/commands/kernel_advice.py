@@ -41,8 +41,9 @@ def advice(
     """Test `fullpipe advise` against this kernel, on random paths.
 
     Every path is answered by simulation; then all candidates run over the kernel's TCP, in the same
-    scenarios, two to five times. Each path has a goal, as `advise --for` has, and its score. An
-    answer is right if its winner's score in the kernel is at most 2 % below the best. The targets:
+    scenarios, two to five times. Each path is asked with one of the goals of `advise --for`, by
+    which candidates get scores. An answer is right if the score of the advised one in the kernel is at most
+    2 % below the best. The targets:
     of the answers that say "sure", 95 % are right; of those that say "likely", 80 %.
     docs/explanation/advisor-kernel.md has the criterion and a result. The 120 paths take an hour on an idle
     machine; an interrupted command resumes. Exit code 1: a target is not met.

@@ -78,8 +78,8 @@ def analyse(
     """Say whether the treatment is better or worse than the control, from a table of connections.
 
     The arms are compared by the ratio of geometric means, with Welch's 95 % confidence interval.
-    Retransmissions are compared by the difference of their mean share of the segments sent, which are
-    `retransmits` and one for each 1,448 of `bytes`, rounded up. Arms are not comparable if many values
+    Retransmissions are compared by the difference of the arms' means of each connection's share, which is
+    retransmits / (retransmits + bytes / 1,448 rounded up). Arms are not comparable if many values
     are missing, or if the arms differ by more than chance in their number of connections, in the sizes of
     these, or in when they start (optional column `time`, in seconds or as ISO 8601). If whole groups of
     connections were assigned to arms, e.g. all of a route or of an hour, name the group in the optional

@@ -55,9 +55,9 @@ def probe(
     budget: Annotated[
         str | None,
         typer.Option(
-            help="Longest time of the measurement, and with serve, counted apart, of the wait for a client. "
-            "The smaller of both ends counts. From '45 s' on, the queue discipline of the way back is "
-            "measured, too.",
+            help="Longest time of the measurement. serve waits no longer than this for a client, and then "
+            "measures no longer than this. The smaller of both ends' counts. From '45 s' on, the queue "
+            "discipline of the way back is measured, too.",
             show_default="30 s; 120 s with serve",
         ),
     ] = None,

@@ -88,7 +88,7 @@ def shell(
     ecn: Ecn = False,
     seed: Annotated[
         int | None,
-        typer.Option(help="Seed of random loss and jitter.", show_default="the file's, or a new one"),
+        typer.Option(help="Seed of random loss and jitter.", show_default="that of --path, or a new one"),
     ] = None,
 ) -> None:
     """Run a command, or a shell, behind an emulated path. Packets of a shell within a shell cross both paths.

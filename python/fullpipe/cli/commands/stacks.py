@@ -10,6 +10,7 @@ from fullpipe.cli.options import DISAGREE, AsJson, Stacks, console, use_stacks
 
 app = typer.Typer(
     invoke_without_command=True,
+    subcommand_metavar="[COMMAND] [ARGS]...",
     help="List the QUIC stacks that are here, and which of a controller's values each reports (window, "
     "phase, rate). `fullpipe stacks check` checks an adapter.",
 )
