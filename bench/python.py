@@ -1,10 +1,11 @@
-"""How fast Fullpipe is from Python: start-up, one comparison, threads, and the runs that a sweep keeps.
+"""How fast Fullpipe is from Python: start-up, waits and interrupts, threads, and the runs that a sweep keeps.
 
 Run it with the interpreter that Fullpipe is installed for:
 
     .venv/bin/python bench/python.py
 """
 
+import signal
 import statistics
 import subprocess
 import sys
@@ -32,6 +33,15 @@ RUNS = 8
 KEPT_ROUNDS = 5
 KEPT = 5000
 CURVE = (1_000, 2_000, 10_000, 100_000)
+WAITS = 3
+# What a person waits for, with its report, and when it is interrupted, as parts of the time that it takes.
+WAITED_FOR = (
+    ("study", "list"),
+    ("compare", "bbr1", "cubic", "--rate", "100mbit", "--rtt", "40ms"),
+    ("conform", "bbr3"),
+    ("evaluate", "reno", "--quick"),
+)
+INTERRUPTED = (0.15, 0.3, 0.5, 0.7, 0.9)
 SWEEPS = (
     ("bbr1", "100 Mbit/s", "40 ms", "60 s"),
     ("cubic", "100 Mbit/s", "40 ms", "60 s"),
@@ -39,11 +49,12 @@ SWEEPS = (
 
 
 def main() -> None:
-    """Prints five tables."""
+    """Prints six tables."""
     if len(sys.argv) > 1:
         print("usage: python bench/python.py", file=sys.stderr)
         raise SystemExit(2)
     start_up()
+    waits()
     comparison()
     sweep()
     kept()
@@ -67,6 +78,37 @@ def start_up() -> None:
 def start(command: Sequence[str]) -> None:
     """Runs a command to its end, its output thrown away."""
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+
+def waits() -> None:
+    """What a person waits for a command, from an empty folder, and for its end after an interrupt."""
+    print(
+        f"\nFrom start to end with the report, median of {WAITS}; the longest of {len(INTERRUPTED)} "
+        "interrupts.\n"
+    )
+    print(f"{'command':<52} {'takes':>9} {'to stop':>9}")
+    for words in WAITED_FOR:
+        takes = [_waits(words)[0] for _ in range(WAITS)]
+        stops = [_waits(words, part * min(takes))[1] for part in INTERRUPTED]
+        print(f"{' '.join(words):<52} {statistics.median(takes):>7.2f} s {max(stops):>7.2f} s")
+
+
+def _waits(words: Sequence[str], interrupted_s: float | None = None) -> tuple[float, float]:
+    """Seconds until a command ended, and those since its interrupt."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        began = time.perf_counter()
+        command = [sys.executable, "-m", "fullpipe", *words]
+        with subprocess.Popen(
+            command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ) as running:
+            sent = began
+            if interrupted_s is not None:
+                time.sleep(interrupted_s)
+                sent = time.perf_counter()
+                running.send_signal(signal.SIGINT)
+            running.wait()
+            ended = time.perf_counter()
+    return ended - began, ended - sent
 
 
 def comparison() -> None:
