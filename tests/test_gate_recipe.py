@@ -1,6 +1,6 @@
-"""The recipe of docs/how-to/gate.md for a checkout of noq, word by word, with a changed constant.
+"""The recipe of docs/how-to/gate.md for a checkout of noq or Quinn, word by word, with a changed constant.
 
-It compiles noq with Fullpipe, which takes minutes, and cargo may look up versions: it runs only if
+It compiles the stack with Fullpipe, which takes minutes, and cargo may look up versions: it runs only if
 FULLPIPE_GATE_RECIPE is set. FULLPIPE_GATE_OUT keeps the answers in a folder.
 """
 
@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -19,15 +20,14 @@ from test_gate import gate
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "how-to" / "gate.md"
-CUBIC = Path("noq-proto/src/congestion/cubic.rs")
-# What the released stack has, and what is planted.
+# What the released stacks have, and what is planted.
 BEFORE, PLANTED = "const C: f64 = 0.4;", "const C: f64 = 0.3;"
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target" / "quic-planted")).absolute()
 CASES = ("--only", "l*")  # long-path, loss-0.1, loss-1, loss/...
 
 pytestmark = pytest.mark.skipif(
     not os.environ.get("FULLPIPE_GATE_RECIPE"),
-    reason="compiles noq with Fullpipe, which takes minutes; set FULLPIPE_GATE_RECIPE=1",
+    reason="compiles a stack with Fullpipe, which takes minutes; set FULLPIPE_GATE_RECIPE=1",
 )
 
 
@@ -47,39 +47,52 @@ def replace(path: Path, before: str, after: str) -> None:
     path.write_text(text.replace(before, after), encoding="utf-8")
 
 
-@pytest.fixture
-def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder as a maintainer of noq has it, with the crate that the page says."""
+@dataclass(frozen=True)
+class Checkout:
+    """A folder as a maintainer of a stack has it, with the crate that the page says."""
+
+    stack: str  # noq or quinn
+
+    @property
+    def cubic(self) -> Path:
+        return Path(f"{self.stack}-proto/src/congestion/cubic.rs")
+
+
+@pytest.fixture(params=["noq", "quinn"])
+def checkout(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Checkout:
     cargo = Path(os.environ.get("CARGO_HOME", Path.home() / ".cargo"))
-    version = re.search(r'name = "noq-proto"\nversion = "(.+?)"', (ROOT / "quic" / "Cargo.lock").read_text())
+    name = f"{request.param}-proto"
+    lock = (ROOT / "quic" / "Cargo.lock").read_text()
+    version = re.search(rf'name = "{name}"\nversion = "(.+?)"', lock)
     assert version is not None
-    sources = sorted(cargo.glob(f"registry/src/*/noq-proto-{version[1]}"))
+    sources = sorted(cargo.glob(f"registry/src/*/{name}-{version[1]}"))
     if not sources:
-        pytest.skip("needs the sources of noq-proto: `cargo fetch` in quic/")
+        pytest.skip(f"needs the sources of {name}: `cargo fetch` in quic/")
     (tmp_path / "fullpipe").symlink_to(ROOT)
-    noq = tmp_path / "noq"
-    shutil.copytree(sources[0], noq / "noq-proto")
+    here = tmp_path / request.param
+    shutil.copytree(sources[0], here / name)
     text = PAGE.read_text(encoding="utf-8")
     (manifest,) = re.findall(r"^```toml\n(\[workspace\]\n.*?)^```$", text, re.DOTALL | re.MULTILINE)
     (main,) = re.findall(r"`(fn main\(\) .*?)` in `gate/src/main.rs`", text)
-    (noq / "gate" / "src").mkdir(parents=True)
-    (noq / "gate" / "Cargo.toml").write_text(manifest)
-    (noq / "gate" / "src" / "main.rs").write_text(main)
-    (noq / "gate" / ".cargo").mkdir()
-    shutil.copyfile(ROOT / "quic/world/.cargo/config.toml", noq / "gate/.cargo/config.toml")
-    monkeypatch.chdir(noq)
+    (here / "gate" / "src").mkdir(parents=True)
+    # "For Quinn, name `quinn-proto` instead."
+    (here / "gate" / "Cargo.toml").write_text(manifest.replace("noq-proto", name))
+    (here / "gate" / "src" / "main.rs").write_text(main)
+    (here / "gate" / ".cargo").mkdir()
+    shutil.copyfile(ROOT / "quic/world/.cargo/config.toml", here / "gate/.cargo/config.toml")
+    monkeypatch.chdir(here)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv(quic_program.VARIABLE, str(TARGET / "release" / "gate"))
-    return noq
+    return Checkout(request.param)
 
 
-def test_a_constant_changed_in_noq_is_reported_in_every_format(checkout: Path) -> None:
+def test_a_changed_constant_is_reported_in_every_format(checkout: Checkout) -> None:
     assert build() == ""
-    assert gate("init", "--stack", "noq", "--controllers", "cubic")[0] == 0
+    assert gate("init", "--stack", checkout.stack, "--controllers", "cubic")[0] == 0
     code, _, errors = gate("record", "--traces", *CASES)
     assert code == 0, errors
     assert gate("check", *CASES)[0] == 0
-    replace(CUBIC, BEFORE, PLANTED)
+    replace(checkout.cubic, BEFORE, PLANTED)
     assert build() == ""
     answers = {
         form: gate("check", "--format", form, *CASES)
@@ -95,14 +108,15 @@ def test_a_constant_changed_in_noq_is_reported_in_every_format(checkout: Path) -
     # The curve back to the last maximum is slower.
     assert cases["loss/cubic-k"] == "changed"
     assert int(ElementTree.fromstring(answers["junit"][1]).get("failures") or 0) >= 2
-    replace(CUBIC, PLANTED, BEFORE)
+    replace(checkout.cubic, PLANTED, BEFORE)
     assert build() == ""
     assert gate("check", *CASES)[0] == 0, "as before"
 
 
-def test_a_version_that_cargo_does_not_use_fails_the_build(checkout: Path) -> None:
-    manifest = checkout / "noq-proto" / "Cargo.toml"
+def test_a_version_that_cargo_does_not_use_fails_the_build(checkout: Checkout) -> None:
+    name = f"{checkout.stack}-proto"
+    manifest = Path(name, "Cargo.toml")
     manifest.write_text(
         re.sub(r'^version = ".+"$', 'version = "9.0.0"', manifest.read_text(), count=1, flags=re.M)
     )
-    assert "names noq-proto 9.0.0, which is incompatible" in build()
+    assert f"names {name} 9.0.0, which is incompatible" in build()
