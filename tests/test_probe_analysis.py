@@ -323,6 +323,16 @@ def test_a_policer_is_named_with_rate_and_bucket() -> None:
     assert any(one.name == "policer" for one in path_file.keys(estimate(world.found), "forward"))
 
 
+def test_a_pause_of_the_sender_is_no_aqm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kinds, "kind", lambda *_: kinds.AQM)
+    found = World(Pipe()).all(20e6)
+    assert estimate(found).forward.discipline == kinds.AQM
+    found.forward[GENTLE].late_s = 0.014
+    way = estimate(found).forward
+    assert way.discipline is None and way.buffer_bytes.value is None
+    assert "the sender was kept waiting for 14 ms" in way.why_no_discipline
+
+
 def test_flows_with_queues_of_their_own_are_told_apart() -> None:
     way = estimate(World(Pipe(fair=True)).all(20e6)).forward
     assert way.discipline == kinds.FAIR

@@ -11,7 +11,7 @@ from fullpipe.errors import mistake
 from fullpipe.probe import flows, ports
 from fullpipe.probe.control import CONTROL, DOWN, UP, Channel, Limits, Refused, number, prove, whole_number
 from fullpipe.probe.flows import TcpFlow
-from fullpipe.probe.stamps import ECHO_BYTES_V6, THIN_BYTES, Measured, Stream, column
+from fullpipe.probe.stamps import ECHO_BYTES_V6, LATE_S, THIN_BYTES, Measured, Stream, column
 from fullpipe.text import shown
 
 # A rate in bits a second, packets, bytes of each, whether every second can be marked, nanoseconds between a
@@ -23,9 +23,7 @@ WHOLE: Rule = ("whole", 0.0, 0.0)
 
 _PATIENCE_S = 10.0
 _KNOCK_EVERY_S = 0.1
-# A sender that is later than this has been kept from the processor: the stage is repeated once.
-LATE_S = 0.010
-# If as much of time and bytes would remain.
+# A late stage is repeated once, if as much of time and bytes would remain.
 _SPARE = 0.4
 # Of paths that carry less than Ethernet does: PPPoE, tunnels, the least of IPv6.
 _MTUS = (1492, 1420, 1400, 1280)

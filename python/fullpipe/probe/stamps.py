@@ -34,6 +34,10 @@ def column(code: str, data: bytes) -> "array[int]":
     return found
 
 
+# A sender that is later than this has been kept from the processor.
+LATE_S = 0.010
+
+
 @dataclass
 class Stream:
     """A stage's packets, in the order in which they were sent. Times are of the clock of whoever saw them."""

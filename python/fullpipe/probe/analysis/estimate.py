@@ -13,7 +13,7 @@ from typing import Any
 from fullpipe.probe.analysis import behaviour, kinds, rates
 from fullpipe.probe.analysis.quantity import Quantity, median, quantile
 from fullpipe.probe.analysis.traces import Clocks, Trace, give_origin
-from fullpipe.probe.stamps import Measured, Stream
+from fullpipe.probe.stamps import LATE_S, Measured, Stream
 
 # Stages; `stages` has what each is for.
 TRAIN, RAMP, GENTLE, MILD, BELOW, OVER, BUCKET = "train", "ramp", "gentle", "mild", "below", "over", "bucket"
@@ -228,8 +228,21 @@ def direction(
         found.buffer_bytes = Quantity.none("others keep a queue on the path, of which the part is not known")
     else:
         _queue(found, traces, full, rate, noise_s, mtu)
+        _after_pauses(found, streams)
     found.buffer_ms = found.buffer_bytes.scaled(8e3 / rate.value)
     return found
+
+
+def _after_pauses(found: Direction, streams: dict[str, Stream]) -> None:
+    """Takes back what a sender that could not run imitates.
+
+    After a pause it sends what it owes in a burst, which drops packets at a short queue as an AQM does.
+    """
+    late_s = max((streams[name].late_s for name in (GENTLE, MILD) if name in streams), default=0.0)
+    if found.discipline == kinds.AQM and late_s > LATE_S:
+        why = f"the sender was kept waiting for {late_s * 1e3:.0f} ms, after which any queue drops as an AQM"
+        found.discipline, found.why_no_discipline = None, why
+        found.buffer_bytes = Quantity.none(why)
 
 
 def _idle(found: Direction, below: Trace | None, idle_s: float) -> float:
