@@ -23,7 +23,6 @@ from typing import Any
 
 import fullpipe._native as _native
 from fullpipe import evidence
-from fullpipe.cli.commands.kernel_load import default_name
 from fullpipe.runs.worlds import registry
 
 FILE = Path(__file__).resolve().parent.parent / "results" / "kernel.jsonl"
@@ -94,7 +93,7 @@ def replayed(seconds: int) -> list[evidence.Line]:
 
 def costs() -> list[evidence.Line]:
     """A line for each controller: its throughput without a bottleneck, in turn with the kernel's `bbr`."""
-    names = {default_name(one): one for one in LOADED} | {one: one for one in OWN}
+    names = {f"prove_{at}": one for at, one in enumerate(LOADED)} | {one: one for one in OWN}
     gbps: dict[str, list[float]] = defaultdict(list)
     counting = Path("/proc/sys/kernel/bpf_stats_enabled")
     before = counting.read_text(encoding="ascii")

@@ -11,6 +11,8 @@ import fullpipe._native as _native
 from fullpipe.cli.options import DISAGREE, AsJson, path_options, say, watching
 
 UNITS = Path("/etc/systemd/system")
+# What the drops of a rate recommend: docs/reports/bbr3-rate-drop.md.
+_DEFAULT_PROFILE = "repaired"
 
 Controller = Annotated[
     str,
@@ -20,8 +22,9 @@ Profile = Annotated[
     str | None,
     typer.Option(
         help="Of bbr3: draft (as the IETF's), linux (as in Google's kernel), or repaired (the draft's with "
-        "changes, to follow a rate that falls).",
-        show_default="draft",
+        "changes, to follow a rate that falls). Without changed parameters, the default is repaired, because "
+        "the draft may never follow (docs/reports/bbr3-rate-drop.md).",
+        show_default="repaired",
     ),
 ]
 Name = Annotated[
@@ -30,7 +33,7 @@ Name = Annotated[
         "--as",
         metavar="NAME",
         help="Its name in the kernel.",
-        show_default="fp_bbr3, fp_bbr1; with --profile linux fp_bbr3_linux",
+        show_default="fp_bbr3, fp_bbr1; of another profile fp_bbr3_PROFILE",
     ),
 ]
 
@@ -52,6 +55,8 @@ def load(
     Needs root, Linux 6.10 or newer with BTF, and libbpf; no compiler. Nothing has to keep running. It stays
     until `fullpipe kernel unload` or the next boot. docs/how-to/bbr3-on-your-kernel.md has what was tested.
     """
+    if controller == "bbr3" and profile is None:
+        profile = _DEFAULT_PROFILE
     mark = "," if ":" in controller else ":"
     chosen = controller if profile is None else f"{controller}{mark}profile={profile}"
     called = name or default_name(chosen)
@@ -183,10 +188,10 @@ def prove(
 
 
 def default_name(controller: str) -> str:
-    """What the kernel calls a controller, e.g. fp_bbr3_linux."""
+    """What the kernel calls a controller, e.g. fp_bbr3_linux. The default profile is not named."""
     name, _, parameters = controller.partition(":")
     profiles = [one.partition("=")[2] for one in parameters.split(",") if one.startswith("profile=")]
-    called = "_".join([name, *(one for one in profiles if one != "draft")])
+    called = "_".join([name, *(one for one in profiles if one != _DEFAULT_PROFILE)])
     # Linux: TCP_CA_NAME_MAX is 16, with a NUL.
     return f"fp_{called}" if len(called) <= 12 else called
 
