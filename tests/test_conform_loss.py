@@ -2,7 +2,9 @@
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -13,9 +15,11 @@ from fullpipe.conformance import registry as bbr3
 from fullpipe.conformance import runners
 from fullpipe.conformance.loss import registry
 from fullpipe.conformance.loss.case import TRAITS, traits
+from fullpipe.conformance.loss.play import growths, rounds_from
 from fullpipe.conformance.loss.replaced import REPLACED
 from fullpipe.conformance.packet_logs import _job
 from fullpipe.conformance.results import FAIL, NOT_APPLICABLE, PASS
+from fullpipe.conformance.stage import Seen, Stage
 from fullpipe.runs.engines import pool
 from fullpipe.runs.worlds import registry as worlds
 from loss_mistakes import Cubic, Reno
@@ -266,3 +270,23 @@ def test_what_an_adapter_loses_shows_its_recovery() -> None:
     halves = [{key: part[of] for key, part in columns.items()} for of in (slice(4), slice(4, None))]
     assert [one for half in halves for one in states.of(half)] == shown
     assert runners._States(tells_losses=False).of(columns) == [None] * 7
+
+
+@pytest.mark.parametrize("tells_acks", [False, True])
+def test_rounds_last_a_round_trip_without_reported_acks(tells_acks: bool) -> None:
+    """A bed that shows what has arrived; taken for acknowledged, rounds of slow start are too short."""
+
+    class Arrivals(runners.Simulated):
+        def steps(self, *asked: Any) -> tuple[Sequence[Seen], bool]:
+            seen, goes_on = super().steps(*asked)
+            return [one._replace(delivered_segments=one.delivered_bytes // 1448) for one in seen], goes_on
+
+    path = {"rate": "180 Mbit/s", "rtt": "40 ms", "buffer": "1 bdp"}
+    flows = [{"controller": "reno", "start_jitter": "0 s"}]
+    hosts = {"pacing": True}
+    bed = Arrivals({"name": "arrivals", "duration": "5 s", "path": path, "hosts": hosts, "flows": flows}, 1)
+    bed.tells_acks = tells_acks
+    stage = Stage(bed, rate_bps=180e6, rtt_s=0.04, step_s=0.001, name="arrivals")
+    stage.until(lambda look: look.round >= 4 and look.inflight > 0, 5, "a fourth round")
+    factors = growths(rounds_from(stage, stage.now, 3))
+    assert (min(factors) >= 1.8) is not tells_acks, factors

@@ -30,6 +30,7 @@ class Simulated:
     payload_share = (_MTU_BYTES - _HEADERS_BYTES) / _MTU_BYTES
     derives_states = False
     unreported: frozenset[str] = frozenset()
+    tells_acks = True
 
     def __init__(self, document: Mapping[str, Any], seed: int) -> None:
         self._scenario = load(document)
@@ -100,6 +101,7 @@ class OverQuic:
             _States(tells_losses=all("lost" in one.about["tells"] for one in adapters)) if adapters else None
         )
         self.derives_states = bool(adapters)
+        self.tells_acks = all("acked" in one.about["tells"] for one in adapters)
         self.unreported = frozenset(
             field
             for told, fields in _TOLD.items()

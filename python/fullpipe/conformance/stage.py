@@ -5,6 +5,7 @@ flight, estimate.
 """
 
 import math
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -80,6 +81,8 @@ class Bed(Protocol):
     derives_states: bool
     # The fields of a `Look` that its stack does not tell.
     unreported: frozenset[str]
+    # Whether it tells what is acknowledged, and not only what has arrived.
+    tells_acks: bool
 
     def steps(
         self, seconds: float, most: int, wait: Wait | Above | None = None
@@ -183,6 +186,9 @@ class Stage:
         self._time_s = 0.0
         self._round = 0
         self._round_ends = 0
+        # Times and amounts that have arrived, and are acknowledged half a round trip later.
+        self._arrived: deque[tuple[float, int]] = deque()
+        self._acked = 0
         # Whether the last look shows what was waited for.
         self._met = False
 
@@ -344,9 +350,10 @@ class Stage:
             queued_bytes,
         ) in seen:
             time_s += seconds
-            if connected and delivered >= ends:
+            acked = delivered if self.bed.tells_acks else self._acked_at(time_s, delivered)
+            if connected and acked >= ends:
                 round_ += 1
-                ends = delivered + max(inflight, 1)
+                ends = acked + max(inflight, 1)
             add(
                 look(
                     time_s,
@@ -366,6 +373,13 @@ class Stage:
                 )
             )
         self._time_s, self._round, self._round_ends = time_s, round_, ends
+
+    def _acked_at(self, time_s: float, arrived: int) -> int:
+        """What is acknowledged if so much has arrived: ACKs take half a round trip of the path."""
+        self._arrived.append((time_s, arrived))
+        while self._arrived[0][0] <= time_s - self.rtt_s / 2:
+            self._acked = self._arrived.popleft()[1]
+        return self._acked
 
 
 @dataclass
