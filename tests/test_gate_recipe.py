@@ -105,8 +105,8 @@ def test_a_changed_constant_is_reported_in_every_format(checkout: Checkout) -> N
             Path(folder).mkdir(parents=True, exist_ok=True)
             (Path(folder) / form).write_text(out)
     cases = {one["case"]: one["status"] for one in json.loads(answers["json"][1])["cases"]}
-    # The curve back to the last maximum is slower.
-    assert cases["loss/cubic-k"] == "changed"
+    # The curve back to the last maximum is slower: Quinn's case then fails.
+    assert cases["loss/cubic-k"] == {"noq": "changed", "quinn": "worse"}[checkout.stack]
     assert int(ElementTree.fromstring(answers["junit"][1]).get("failures") or 0) >= 2
     replace(checkout.cubic, PLANTED, BEFORE)
     assert build() == ""
