@@ -201,11 +201,13 @@ def markdown(
     builds: evidence.Builds | None = None,
     gallery: str | None = None,
     rest: str | None = None,
+    more: Sequence[str] = (),
 ) -> str:
     """The document: the table, what its words mean, the causes of misses, and what changed.
 
     `builds` is the code of today, so that older lines are named; `gallery` is the name of the document of
     figures in the same folder, and `rest` that of the document with `details`, which are then not here.
+    `more` are sections that follow the table.
     """
     title, _, made = _HEAD.rstrip().partition("\n\n")
     count = f"Of {counted(len(shown), 'row')}: {counts(shown)}."
@@ -223,13 +225,13 @@ def markdown(
     if rest is not None:
         # What a reader came for is first. The column "made" names what is imported or older.
         links += [_REST.format(rest)]
-        text = [title, "", count, "", " ".join(links), "", *table, "", _WORDS, "", made, *words]
+        text = [title, "", count, "", " ".join(links), "", *table, "", *more, _WORDS, "", made, *words]
         return "\n".join(text) + "\n"
     lines = [one.line for one in shown if one.line is not None]
     ages = "" if builds is None else evidence.ages_sentence(lines, "claim", builds)
     head = [title, "", made, *(["", *links] if links else []), *(["", ages] if ages else []), "", count]
     below = [*_long_reasons(shown), *_causes(shown), *_changes(shown)]
-    return "\n".join([*head, *words, "", *table, *below]) + "\n"
+    return "\n".join([*head, *words, "", *table, *(["", *more] if more else []), *below]) + "\n"
 
 
 def details(shown: Sequence[Row]) -> str:

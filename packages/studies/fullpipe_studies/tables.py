@@ -1,7 +1,7 @@
 """Tables of claims in a terminal."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
@@ -10,6 +10,9 @@ from fullpipe.report.screen import Screen
 from fullpipe.text import minutes
 from fullpipe_studies.checks import FEWEST
 from fullpipe_studies.claim import Verdict
+
+if TYPE_CHECKING:
+    from fullpipe_studies.controls import Controlled
 
 _COLOUR = {
     Verdict.REPRODUCED.value: "green",
@@ -62,6 +65,17 @@ def reasons(rows: Sequence[Mapping[str, Any]]) -> Fitting:
                 verdict = _coloured(one["verdict"], _form(row, one))
                 table.add_row(row["id"], world, verdict, one["reason"])
     return table
+
+
+def controls(answers: "Sequence[Controlled]") -> None:
+    """Prints a row for each control: what it gave, and the first of the checks that reject it."""
+    table = Fitting("Claim", "Control", "Verdict", "Answer", "By")
+    for one in answers:
+        first = [f"{check.what}: {check.facts} (expected {check.expected})" for check in one.by[:1]]
+        more = [f"and {len(one.by) - 1} more"] if len(one.by) > 1 else []
+        by = "; ".join(first + more)
+        table.add_row(one.claim, one.control, _coloured(one.verdict), one.answer.value, by)
+    Screen().print(table)
 
 
 def _coloured(verdict: str, form: str = "") -> Text:

@@ -29,6 +29,8 @@ QUEUES = {
 }
 DISCIPLINES = tuple(QUEUES)
 MANAGED = tuple(name for name in DISCIPLINES if name != FIFO)
+# Controls: no management, and one that waits for two seconds of delay.
+UNMANAGED = (FIFO, "codel:target=2s")
 
 RATE_MBPS, RTT_MS = 10, 100
 SEEDS, QUICK_SEEDS = 30, 4
