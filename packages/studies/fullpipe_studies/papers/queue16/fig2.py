@@ -229,6 +229,8 @@ CLAIM = Claim(
     "the next RTprop.",
     worlds=("sim", "kernel"),
     grid=Grid(factors={"seconds": (9.6,)}, document=_document),
+    # A controller without these phases has no values here.
+    wrong=("bbr1:probe_gain=1.0", "bbr1:probe_gain=1.5"),
     look_at="Do RTT and inflight show one triangle every eight round trips, while the delivery rate stays "
     "constant?",
 )

@@ -154,5 +154,6 @@ CLAIM = Claim(
     "ProbeRTT states whose self-synchronization accelerates final convergence.",
     worlds=("sim", "kernel"),
     grid=Grid(factors={"seconds": (60,)}, tiny={"seconds": (12,)}, document=_document),
+    wrong=("vegas", "cubic", "reno", "bbr3"),
     look_at="Do the lines meet near 20 Mbit/s, and do all flows dip at the same time?",
 )
