@@ -151,4 +151,4 @@ def test_controls_are_run_printed_and_recorded(in_empty_folder: Path) -> None:
         printed, key=lambda one: [line["key"]["control"] for line in lines].index(one["control"])
     )
     # The same runs serve again.
-    assert "15 runs found" in command(*asked).stderr
+    assert "48 runs found" in command(*asked).stderr

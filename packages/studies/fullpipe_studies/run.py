@@ -29,6 +29,8 @@ from fullpipe_studies.claim import Cell, Claim, Control, Data, Factors, Finding,
 REPETITIONS = 3
 # So many scenarios say how long a large grid takes, to about a tenth.
 _SAMPLE = 500
+# Characters that a scenario's name may have.
+_LONGEST_NAME = 100
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ class Plan:
         for cell in cells:
             document = cell.document if self.control is None else self.control.replaced(cell.document)
             control = "" if self.control is None else f" with {self.control.name}"
-            document = {"name": f"{self.claim.id}{control} {cell.name}".strip(), **document}
+            document = {"name": f"{self.claim.id}{control} {cell.name}".strip()[:_LONGEST_NAME], **document}
             alternative = from_document(document).alternatives[0]
             for seed in range(1, self._times(count, cell.factors) + 1):
                 planned.append(Planned(Task(world, Job(alternative, seed)), cell.factors))
