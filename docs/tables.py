@@ -195,9 +195,7 @@ def reasons(results: Path) -> str:
 
 def controlled(results: Path, *, every: bool) -> str:
     """What claims' checks say of wrong controllers."""
-    return controls.markdown(
-        evidence.read(results / controls.FILE), evidence.builds(results), every=every
-    )
+    return controls.markdown(evidence.read(results / controls.FILE), evidence.builds(results), every=every)
 
 
 def figures(results: Path) -> str:

@@ -37,8 +37,7 @@ def agree(pair: Pair) -> bool:
     """Whether in each set-up that they share some outcome passes both."""
     one, other, shared = pair
     return all(
-        contradictions.passing(one, first) & contradictions.passing(other, second)
-        for first, second in shared
+        contradictions.passing(one, first) & contradictions.passing(other, second) for first, second in shared
     )
 
 
@@ -51,7 +50,9 @@ def test_pairs_about_one_setup_agree_or_are_known_contradictions(pairs: dict[Nam
 def test_criteria_that_exclude_each_other_are_found(pairs: dict[Names, Pair]) -> None:
     # The same two rows agree if one of them asks for nothing that the other excludes.
     pam, (ccwg, other, shared) = built("pam24.cubic"), pairs[frozenset(("pam24.cubic", "ccwg25.cubic"))]
-    deep = [one for one in shared if (one[0].factors["controller"], one[0].factors["buffer_bdp"]) == ("bbr3", 8)]
+    deep = [
+        one for one in shared if (one[0].factors["controller"], one[0].factors["buffer_bdp"]) == ("bbr3", 8)
+    ]
     assert other.id == pam.id and len(deep) == 1
 
     def asks(least: float) -> Built:

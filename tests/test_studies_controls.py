@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,9 @@ def test_every_claim_has_two_controls_that_change_its_runs(claim: Built) -> None
     for control in claim.claim.controls:
         changed = 0
         for cell in claim.claim.grid.cells(Size.TINY):
-            before, after = (from_document(one).alternatives[0] for one in (cell.document, control.replaced(cell.document)))
+            before, after = (
+                from_document(one).alternatives[0] for one in (cell.document, control.replaced(cell.document))
+            )
             changed += before.digest != after.digest
         assert changed, control
 
@@ -71,9 +73,7 @@ def answers(built: Built, folder: Path) -> dict[str, Controlled]:
     outcome = run.carry_out([task for plan in plans for task in plan.tasks], store)
     own, *wrong = (run.examine(plan, store, outcome).findings[0] for plan in plans)
     names = [one.name for one in built.claim.controls]
-    return {
-        name: Controlled.of(built.id, name, own, one) for name, one in zip(names, wrong, strict=True)
-    }
+    return {name: Controlled.of(built.id, name, own, one) for name, one in zip(names, wrong, strict=True)}
 
 
 def test_a_judge_rejects_a_control_or_is_found_not_to(tmp_path: Path) -> None:
@@ -117,7 +117,11 @@ def test_a_control_keeps_labels_other_flows_and_parameters() -> None:
         {"controller": "bbr1", "label": "mine"},
     ]
     document = {"path": {"rate": "1 Mbit/s"}, "flows": flows}
-    swapped: Callable[[str], list[dict[str, Any]]] = lambda name: Control(name, ("bbr1",)).replaced(document)["flows"]
+
+    def swapped(name: str) -> list[dict[str, Any]]:
+        flows: list[dict[str, Any]] = Control(name, ("bbr1",)).replaced(document)["flows"]
+        return flows
+
     assert swapped("vegas") == [
         {"label": "bbr1:probe_gain=1.1,lt_bw=0", "controller": "vegas", "count": 2},
         flows[1],
@@ -128,7 +132,9 @@ def test_a_control_keeps_labels_other_flows_and_parameters() -> None:
         "cubic",
         "bbr1:probe_gain=1.0",
     ]
-    queue = Control("fifo", ("codel", "pie")).replaced({"path": {"queue": "codel:target=1ms"}, "flows": flows})
+    queue = Control("fifo", ("codel", "pie")).replaced(
+        {"path": {"queue": "codel:target=1ms"}, "flows": flows}
+    )
     assert queue["path"]["queue"] == "fifo" and queue["flows"] == flows
 
 
@@ -151,4 +157,4 @@ def test_controls_are_run_printed_and_recorded(in_empty_folder: Path) -> None:
         printed, key=lambda one: [line["key"]["control"] for line in lines].index(one["control"])
     )
     # The same runs serve again.
-    assert "48 runs found" in command(*asked).stderr
+    assert "30 runs found" in command(*asked).stderr

@@ -179,9 +179,9 @@ def controls(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run claims with wrong controllers in place of their own, in the simulator: their checks must reject them.
+    """Run claims with wrong controllers in place of their own, which the claims' checks must reject.
 
-    Without --full in the quick form, in the folder of `study run --quick`.
+    In the simulator; without --full in the quick form, in the folder of `study run --quick`.
     """
     from fullpipe import evidence
     from fullpipe.errors import mistake
@@ -196,9 +196,7 @@ def controls(
     papers = list(dict.fromkeys(one.paper for one in chosen))
     failed, lines = 0, []
     for paper in papers:
-        plans = [
-            plan for one in chosen if one.paper == paper for plan in wrong.plans(one, size, seeds)
-        ]
+        plans = [plan for one in chosen if one.paper == paper for plan in wrong.plans(one, size, seeds)]
         folder = _folder(out, paper, quick=not full, alone=len(papers) == 1)
         check_folder(folder)
         refuse_others(folder, STUDY, partial(str, paper))
@@ -208,9 +206,9 @@ def controls(
         lines += made
         if record:
             evidence.replace(evidence.folder() / wrong.FILE, made)
-    answers = wrong.controlled(lines)
+    answers = [one.data() for one in wrong.controlled(lines)]
     if as_json:
-        print(json.dumps([one.data() for one in answers], indent=1))
+        print(json.dumps(answers, indent=1))
     else:
         tables.controls(answers)
     if failed:

@@ -22,6 +22,7 @@ from fullpipe_studies.catalogue import Built
 from fullpipe_studies.checks import FEWEST, Outcome
 from fullpipe_studies.claim import Cell, Check, Data, Row, Size, number
 
+
 @dataclass(frozen=True)
 class Contradiction:
     """Two claims that cannot both be reproduced in a set-up, with what each paper says of it."""
@@ -107,12 +108,17 @@ def passing(claim: Built, cell: Cell) -> set[float]:
     about = [
         what
         for what in names
-        if any(judged[here, others][what].ours != judged[_PARTS[0], others][what].ours for here, others in judged)
+        if any(
+            judged[here, others][what].ours != judged[_PARTS[0], others][what].ours for here, others in judged
+        )
     ]
     return {
         here
         for here in _PARTS
-        if all(any(judged[here, others][what].outcome is not Outcome.MISSED for others in _PARTS) for what in about)
+        if all(
+            any(judged[here, others][what].outcome is not Outcome.MISSED for others in _PARTS)
+            for what in about
+        )
     }
 
 

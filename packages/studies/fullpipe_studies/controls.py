@@ -117,22 +117,22 @@ def markdown(recorded: Sequence[Mapping[str, Any]], builds: evidence.Builds, *, 
     by_claim: dict[str, dict[Answer, list[str]]] = {}
     for one in controlled(recorded):
         by_claim.setdefault(one.claim, {}).setdefault(one.answer, []).append(one.control)
-    few = {claim: one for claim, one in by_claim.items() if len(one.get(Answer.REJECTED, ())) < FEWEST}
+    few = {
+        claim: answers
+        for claim, answers in by_claim.items()
+        if len(answers.get(Answer.REJECTED, ())) < FEWEST
+    }
     shown = by_claim if every else few
     head = (
-        f"## Controls\n\nEach claim's checks were judged on runs of wrong controllers too, in the quick form: "
-        f"{len(by_claim) - len(few)} of {counted(len(by_claim), 'claim')} reject at least {FEWEST}."
+        "## Controls\n\nThe same checks, on runs of wrong controllers: "
+        f"{len(by_claim) - len(few)} of {counted(len(by_claim), 'claim')} reject at least {FEWEST} controls."
+        f"{' The others:' if few and not every else ''}"
     )
     ages = evidence.ages_sentence(recorded, "claim", builds)
     text = [head, *(["", ages] if ages and every else [])]
     if shown:
         text += ["", "| claim | rejected | by a number only | not rejected |", "|---|---|---|---|"]
-        for claim, one in shown.items():
-            cells = (cell(joined(one.get(answer, []))) for answer in Answer)
+        for claim, answers in shown.items():
+            cells = (cell(joined(answers.get(answer, []))) for answer in Answer)
             text.append(f"| {claim} | {' | '.join(cells)} |")
     return "\n".join(text) + "\n"
-
-
-def reasons() -> dict[str, str]:
-    """Why claims have fewer controls than asked for."""
-    return {one.id: one.claim.uncontrolled for one in catalogue.find([catalogue.ALL]) if one.claim.uncontrolled}

@@ -1,7 +1,7 @@
 """Tables of claims in a terminal."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.text import Text
 
@@ -10,9 +10,6 @@ from fullpipe.report.screen import Screen
 from fullpipe.text import minutes
 from fullpipe_studies.checks import FEWEST
 from fullpipe_studies.claim import Verdict
-
-if TYPE_CHECKING:
-    from fullpipe_studies.controls import Controlled
 
 _COLOUR = {
     Verdict.REPRODUCED.value: "green",
@@ -67,14 +64,13 @@ def reasons(rows: Sequence[Mapping[str, Any]]) -> Fitting:
     return table
 
 
-def controls(answers: "Sequence[Controlled]") -> None:
+def controls(answers: Sequence[Mapping[str, Any]]) -> None:
     """Prints a row for each control: what it gave, and the first of the checks that reject it."""
     table = Fitting("Claim", "Control", "Verdict", "Answer", "By")
     for one in answers:
-        first = [f"{check.what}: {check.facts} (expected {check.expected})" for check in one.by[:1]]
-        more = [f"and {len(one.by) - 1} more"] if len(one.by) > 1 else []
-        by = "; ".join(first + more)
-        table.add_row(one.claim, one.control, _coloured(one.verdict), one.answer.value, by)
+        by = [f"{check['what']}: {check['ours']} (expected {check['expected']})" for check in one["by"][:1]]
+        by += [f"and {len(one['by']) - 1} more"] if len(one["by"]) > 1 else []
+        table.add_row(one["claim"], one["control"], _coloured(one["verdict"]), one["answer"], "; ".join(by))
     Screen().print(table)
 
 

@@ -11,7 +11,7 @@ from fullpipe_studies.claim import Trial, number
 
 
 def flow(run: Run, label: str | None = None) -> dict[str, Any]:
-    """A flow's totals: the flow with that label, or the first. Without another, its controller is its label."""
+    """A flow's totals: the flow with that label, or the first. Without another, it is its controller."""
     for one in run.summary["flows"]:
         if label in (None, one["label"]):
             found: dict[str, Any] = one

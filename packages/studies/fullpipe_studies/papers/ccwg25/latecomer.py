@@ -9,8 +9,8 @@ stay within 10 % of a fair share (45 to 55 % each) until the end of the run. Flo
 the rest of the run, which is then the least that they need. On the first path with 1 and 8 BDP, two flows
 that start together are drawn beside and not judged.
 Prediction: convergence takes at least a hundred round trips, on every path and with every buffer, and until
-the end of the run the later flow has less than a fair share (45 %), on average over buffers. Our own threshold
-at 50 ms is 10 s.
+the end of the run the later flow has less than a fair share (45 %), on average over buffers. Our own
+threshold at 50 ms is 10 s.
 
 Until its criterion was replaced, fair was a Jain's index of 0.95, which 61 and 39 % have. The replacement was
 written before results with it were seen.
@@ -170,7 +170,9 @@ def judge(data: Data) -> list[Check]:
             late = data.values("late_share", controller=name, rate_mbps=rate, start=_LATER)
             checks.append(
                 Statement("latecomer disadvantage").shape(
-                    f"{name}: the later flow's share, {_path.TITLES[rate]}, over all buffers", late, most=(1 - _FAIR) / 2
+                    f"{name}: the later flow's share, {_path.TITLES[rate]}, over all buffers",
+                    late,
+                    most=(1 - _FAIR) / 2,
                 )
             )
             for buffer in sorted({*data.values("buffer_bdp", rate_mbps=rate)}):

@@ -6,11 +6,10 @@ Prediction: after its start BBR's RTT stays within a few ms of 40 ms outside its
 in eight round trips; CUBIC fills the buffer and then cycles between 70 and 100 % of it.
 
 A probe is looked for in the queue, and not in BBR's states: it adds a quarter of a BDP, of which an eighth
-counts as a peak. Its distance is that of eight phases of "normally" a round trip each, or up to a quarter more.
+counts as a peak. Its distance is that of eight phases of "normally" a round trip each, or a quarter more.
 """
 
 import math
-
 from typing import Any
 
 import polars as pl
