@@ -140,14 +140,15 @@ def markdown(lines: Sequence[evidence.Line]) -> str:
     text = [
         "## Papers that contradict each other",
         "",
-        "No outcome fulfils both; one of the two rows must fail.",
+        "No outcome fulfils both.",
         "",
-        "| set-up | paper | its statement | other paper | its statement | here |",
-        "|---|---|---|---|---|---|",
+        "| set-up | one paper | another | here |",
+        "|---|---|---|---|",
     ]
     for one in KNOWN:
         value = document.value(found[one.one], one.measured) if one.one in found else None
         here = one.measured if value is None else f"{one.measured}: {number(value)}"
-        cells = (one.where, one.one, one.says[0], one.other, one.says[1], here)
+        says = [f"{claim}: {words}" for claim, words in zip((one.one, one.other), one.says, strict=True)]
+        cells = (one.where, *says, here)
         text.append(f"| {' | '.join(map(cell, cells))} |")
     return "\n".join(text) + "\n"

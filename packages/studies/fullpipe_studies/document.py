@@ -212,11 +212,13 @@ def markdown(
     title, _, made = _HEAD.rstrip().partition("\n\n")
     count = f"Of {counted(len(shown), 'row')}: {counts(shown)}."
     links = [_FIGURES.format(gallery)] if gallery is not None else []
+    first = {one.claim: one for one in reversed(shown)}
     table = [
         *_TABLE.strip().splitlines(),
         *(
-            f"| {_linked(one.claim)} | {cell(one.title)} | {cell(one.world)} | {cell(one.verdict)} | "
-            f"{_reason(one, rest)} | {_made(one, builds or {}, command=rest is None)} |"
+            f"| {_linked(one.claim)} | {cell(one.title) if one is first[one.claim] else ''} | "
+            f"{cell(one.world)} | {cell(one.verdict)} | {_reason(one, rest)} | "
+            f"{_made(one, builds or {}, command=rest is None)} |"
             for one in shown
         ),
     ]

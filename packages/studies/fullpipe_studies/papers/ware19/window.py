@@ -2,9 +2,9 @@
 
 Question: what limits BBRv1 beside loss-based flows: its rate or its window?
 Method: one BBRv1 flow alone, and beside 1 and 16 CUBIC flows, for 600 s (kernel: 120 s) on 10 Mbit/s, 40 ms
-with a buffer of 32 BDP. A sample in ProbeBW counts as limited by the window if at least three quarters of the
-window are in flight: without a queue it is a half, and a full window is the other end. The measure is tried on
-a flow beside one Reno flow, whose share is the model's, so that it must be limited.
+with a buffer of 32 BDP. A sample in ProbeBW counts as limited by the window if at least three quarters of
+the window are in flight, halfway between a flow without a queue and a full window. The measure is tried on a
+flow beside one Reno flow, whose share is the model's, so that it must be limited.
 Prediction: beside CUBIC it is limited by its window nearly always, alone nearly never, and it fills buffers.
 
 The path is that of the paper's figure 1. What counts as limited, "nearly" (80 and 10 %; in shape: half)
@@ -68,7 +68,9 @@ def judge(data: Data) -> list[Check]:
     for others in sorted(data.runs["others"].unique().to_list()):
         if others == 0:
             continue
-        beside, filled = (data.values(column, loss="cubic", others=others) for column in ("limited", "filled"))
+        beside, filled = (
+            data.values(column, loss="cubic", others=others) for column in ("limited", "filled")
+        )
         beside_text = f"beside {others} CUBIC"
         checks += [
             Statement("when competing, BBR is window-limited").more(
