@@ -156,5 +156,38 @@ def test_controls_are_run_printed_and_recorded(in_empty_folder: Path) -> None:
     assert [one.data() for one in controls.controlled(lines)] == sorted(
         printed, key=lambda one: [line["key"]["control"] for line in lines].index(one["control"])
     )
-    # The same runs serve again.
-    assert "30 runs found" in command(*asked).stderr
+    # The same runs serve again, and what is no control any more is gone.
+    path = in_empty_folder / "results" / controls.FILE
+    key = {"claim": "queue16.fig4", "world": "sim", "control": "reno"}
+    evidence.replace(path, [lines[0] | {"key": key}])
+    again = command(*asked, "--record")
+    assert "30 runs found" in again.stderr
+    assert [line["key"] for line in evidence.read(path)] == [line["key"] for line in lines]
+
+
+RECORDED = evidence.read(Path(__file__).parents[1] / "results" / controls.FILE)
+
+
+def test_recorded_controls_are_those_declared() -> None:
+    found: dict[str, set[str | None]] = {}
+    for line in RECORDED:
+        found.setdefault(line["key"]["claim"], set()).add(line["key"]["control"])
+    declared = {one.id: {None, *one.claim.wrong} for one in CLAIMS if one.id in found}
+    assert found == declared, "run `fullpipe study controls CLAIM --record`"
+
+
+def test_page_lists_claims_that_reject_too_few() -> None:
+    answers = controls.controlled(RECORDED)
+    few = {
+        one.id
+        for one in CLAIMS
+        if sum((each.claim, each.answer) == (one.id, Answer.REJECTED) for each in answers) < controls.FEWEST
+    }
+    recorded = {one.claim for one in answers}
+    short, whole = (controls.markdown(RECORDED, {}, every=every) for every in (False, True))
+    assert f"{len(recorded - few)} of {len(recorded)} claims reject at least 2 controls" in short
+    for page, claims in ((short, recorded & few), (whole, recorded)):
+        assert {
+            line.split(" | ")[0][2:] for line in page.splitlines() if "." in line.split(" | ")[0][:20]
+        } >= claims
+        assert page.count("\n| ") == len(claims) + 1

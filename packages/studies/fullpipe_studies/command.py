@@ -205,7 +205,7 @@ def controls(
         made = wrong.lines(results)
         lines += made
         if record:
-            evidence.replace(evidence.folder() / wrong.FILE, made)
+            wrong.record(evidence.folder() / wrong.FILE, made)
     answers = [one.data() for one in wrong.controlled(lines)]
     if as_json:
         print(json.dumps(answers, indent=1))

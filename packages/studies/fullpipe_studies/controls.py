@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 from typing import Any
 
 from fullpipe import evidence
@@ -89,6 +90,12 @@ def lines(results: Iterable[Result]) -> list[evidence.Line]:
                 kept["checks"] = [one for one in line["checks"] if one["setup"] is None]
                 found.append(kept)
     return found
+
+
+def record(path: Path, made: Sequence[evidence.Line]) -> None:
+    """Puts lines into the evidence, in place of all of their claims: a control may be one no more."""
+    claims = {line["key"]["claim"] for line in made}
+    evidence.replace(path, made, gone=lambda line: line["key"]["claim"] in claims)
 
 
 def _command(plan: Plan) -> str:
