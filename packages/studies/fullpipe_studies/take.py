@@ -11,9 +11,12 @@ from fullpipe_studies.claim import Trial, number
 
 
 def flow(run: Run, label: str | None = None) -> dict[str, Any]:
-    """A flow's totals: the flow with that label, or the first. Without another, it is its controller."""
+    """A flow's totals: the flow with that label, or the first.
+
+    Without another, its label is its controller, whose parameters need not be given.
+    """
     for one in run.summary["flows"]:
-        if label in (None, one["label"]):
+        if label in (None, one["label"], one["label"].partition(":")[0]):
             found: dict[str, Any] = one
             return found
     raise LookupError(f"{run.label} has no flow {label}")
