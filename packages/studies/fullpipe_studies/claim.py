@@ -459,7 +459,7 @@ class Claim:
     subject: Sequence[str] = ()
     # The wrong ones, which the paper's statement excludes.
     wrong: Sequence[str] = WRONG
-    # Why there are fewer than two.
+    # Why there are fewer than two, or why it cannot reject them.
     uncontrolled: str = ""
 
     def completed(self, functions: Mapping[str, Any]) -> "Claim":

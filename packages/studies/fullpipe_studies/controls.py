@@ -140,6 +140,8 @@ def markdown(recorded: Sequence[Mapping[str, Any]], builds: evidence.Builds, *, 
     if shown:
         text += ["", "| claim | rejected | by a number only | not rejected |", "|---|---|---|---|"]
         for claim, answers in shown.items():
-            cells = (cell(joined(answers.get(answer, []))) for answer in Answer)
-            text.append(f"| {claim} | {' | '.join(cells)} |")
+            cells = [joined(answers.get(answer, [])) for answer in Answer]
+            if (built := catalogue.built(claim)) is not None and built.claim.uncontrolled:
+                cells[-1] += f": {built.claim.uncontrolled}"
+            text.append(f"| {claim} | {' | '.join(map(cell, cells))} |")
     return "\n".join(text) + "\n"
