@@ -169,7 +169,7 @@ def judge(data: Data) -> list[Check]:
         for rate in _path.rates_of(data):
             late = data.values("late_share", controller=name, rate_mbps=rate, start=_LATER)
             checks.append(
-                Statement("latecomer disadvantage").shape(
+                Statement("Latecomer disadvantage").shape(
                     f"{name}: the later flow's share, {_path.TITLES[rate]}, over all buffers",
                     late,
                     most=(1 - _FAIR) / 2,
@@ -217,7 +217,7 @@ def explain(data: Data) -> list[str]:
 
 CLAIM = Claim(
     source="Latecomer Disadvantage",
-    says="Long convergence time for flows that start later.",
+    says="Latecomer disadvantage: long convergence time for flows that start later.",
     grid=Grid(
         factors={
             "controller": _path.CONTROLLERS,
