@@ -17,7 +17,7 @@ from fullpipe.agreement.grid import lines
 from fullpipe.report.grid import tables as grid_tables
 from fullpipe.report.grid import write
 from fullpipe.runs.worlds import registry
-from fullpipe_studies import catalogue, costs, document, gallery
+from fullpipe_studies import catalogue, contradictions, controls, costs, document, gallery
 from fullpipe_studies.run import cost_file
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -204,7 +204,13 @@ def verdicts(results: Path) -> str:
 
 def reasons(results: Path) -> str:
     """The long reasons of verdicts, and how verdicts changed, for the site."""
-    return document.details(document.rows(evidence.read(results / "claims.jsonl")))
+    rows = document.rows(evidence.read(results / "claims.jsonl"))
+    return f"{document.details(rows)}\n{controlled(results, every=True)}"
+
+
+def controlled(results: Path, *, every: bool) -> str:
+    """What claims' checks say of wrong controllers."""
+    return controls.markdown(evidence.read(results / controls.FILE), evidence.builds(results), every=every)
 
 
 def figures(results: Path) -> str:
@@ -216,9 +222,11 @@ def figures(results: Path) -> str:
 def claims(results: Path) -> dict[Path, str]:
     """The verdicts on the papers' claims, and their figures."""
     table, figures = ROOT / "docs" / "reference" / "claims.md", ROOT / "docs" / "reference" / "gallery.md"
-    rows = document.rows(evidence.read(results / "claims.jsonl"))
+    lines = evidence.read(results / "claims.jsonl")
+    rows = document.rows(lines)
+    more = [controlled(results, every=False), contradictions.markdown(lines)]
     return {
-        table: document.markdown(rows, evidence.builds(results), figures.name, "reasons.md"),
+        table: document.markdown(rows, evidence.builds(results), figures.name, "reasons.md", more),
         figures: gallery.markdown(figures, rows, catalogue.papers(), table.name, brief=True),
     }
 
@@ -247,7 +255,7 @@ def renew(results: Path) -> None:
 
     A world that is not here, as `quic` without its program, keeps what was noted before.
     """
-    lines_of = (evidence.read(results / f"{name}.jsonl") for name in (*FILES, "claims"))
+    lines_of = (evidence.read(results / f"{name}.jsonl") for name in (*FILES, "claims", "controls"))
     needed = {world for found in lines_of for line in found for world in line["made"]["fingerprint"]}
     here = sorted(needed - set(registry.optional(there=False)))
     if here:

@@ -104,7 +104,7 @@ IDEAL: dict[str, Callable[[Measured], Measured]] = {
     "cause1": cause1,
     "cause2": cause2,
     "queueN": queueN,
-    "latecomer": lambda _factors: {"converge_s": 30.0},
+    "latecomer": lambda _factors: {"converge_s": 30.0, "late_share": 0.4},
     "rttfair": rttfair,
     "cubic": cubic,
     "jitter": lambda factors: {"of_rate": 1 / (1 + factors["jitter_rtts"] / 4)},
@@ -146,6 +146,7 @@ WRONG: list[tuple[str, str, Measured, float, Verdict]] = [
     # Fair at once in one buffer, or at one rate, is not long.
     ("latecomer", "converge_s", {"controller": BBR3, "buffer_bdp": 2}, 1.0, Verdict.NOT),
     ("latecomer", "converge_s", {"controller": BBR3, "rate_mbps": 10_000}, 0.5, Verdict.NOT),
+    ("latecomer", "late_share", {"controller": BBR3, "start": "late"}, 0.6, Verdict.NOT),
     ("rttfair", "long_share", {"controller": BBR3}, 0.3, Verdict.NOT),
     ("rttfair", "long_share", {"controller": BBR3, "buffer_bdp": 0.8, "long_ms": 20}, 0.4, Verdict.NOT),
     ("rttfair", "long_share", {"controller": BBR3, "rate_mbps": 1000}, 0.4, Verdict.NOT),

@@ -36,7 +36,7 @@ def test_command_lists_runs_and_writes_table(in_empty_folder: Path) -> None:
         in text
     )
     assert "| [rebbr.rate](" in text and "not run" in text
-    assert "papers/ccwg25/queue1.py) | The queue that one flow builds | quic | not run |" in text
+    assert "papers/ccwg25/queue1.py) |  | quic | not run |" in text
     done = command("study", "claims", "--out", str(folder), "--record")
     assert done.returncode != 0 and "results/schema" in done.stderr
     # What was not run here stays, and another verdict is told.

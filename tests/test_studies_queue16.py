@@ -151,7 +151,7 @@ IDEAL: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "queue16.fig5": by(
         "controller",
         {
-            "bbr1": {"median_rtt_ms": 42.0, "high_part": None, "low_part": None},
+            "bbr1": {"median_rtt_ms": 42.0, "probe_rounds": 8.0, "high_part": None, "low_part": None},
             "cubic": {"median_rtt_ms": 300.0, "high_part": 1.0, "low_part": 0.7},
         },
     ),
@@ -197,9 +197,12 @@ WRONG: list[tuple[str, str, dict[str, Any], float, Verdict]] = [
     ("fig3", "seconds_to_drain", {}, 5.0, Verdict.IN_SHAPE),
     ("fig4", "growth_a_round", {"controller": "cubic"}, 1.0, Verdict.NOT),
     ("fig4", "drained_queue_bdp", {"controller": "bbr1"}, 1.0, Verdict.NOT),
+    # A window of two BDP instead of 2.89.
+    ("fig4", "startup_queue_bdp", {"controller": "bbr1"}, 1.0, Verdict.NOT),
     ("fig4", "plateau_rounds", {"controller": "bbr1"}, 8.0, Verdict.IN_SHAPE),
     ("fig4", "late_growth", {"controller": "cubic"}, 0.7, Verdict.NOT),
     ("fig5", "median_rtt_ms", {"controller": "bbr1"}, 200.0, Verdict.NOT),
+    ("fig5", "probe_rounds", {"controller": "bbr1"}, 50.0, Verdict.NOT),
     ("fig5", "low_part", {"controller": "cubic"}, 0.2, Verdict.IN_SHAPE),
     ("fig5", "high_part", {"controller": "cubic"}, 0.6, Verdict.NOT),
     ("fig6", "last_jain", {}, 0.5, Verdict.NOT),

@@ -23,7 +23,8 @@ def share(factors: Measured) -> Measured:
 
 
 def window(factors: Measured) -> Measured:
-    return {"limited": 0.95 if factors["others"] else 0.01, "filled": 0.9 if factors["others"] else 0.0}
+    limited, filled = (0.95, 0.9) if factors["others"] else (0.01, 0.0)
+    return {"limited": limited, "filled": filled, "bbr_share": capmodel.share(10, 40, 32, 1)}
 
 
 WARE: dict[str, Ideal] = {"ware19.share": share, "ware19.model": near_model, "ware19.window": window}
@@ -38,7 +39,7 @@ WRONG: list[Wrong] = [
     ("ware19.model", "error_pct", {"against": "cubic"}, 20.0, Verdict.NOT),
     ("ware19.model", "bbr_share", {"bbrs": 32, "buffer_bdp": 64}, 0.1, Verdict.NOT),
     ("ware19.model", "bbr_share", {"bbrs": 1, "buffer_bdp": 64}, 0.99, Verdict.NOT),
-    ("ware19.window", "limited", {"others": 16}, 0.8, Verdict.IN_SHAPE),
+    ("ware19.window", "limited", {"others": 16}, 0.7, Verdict.IN_SHAPE),
     ("ware19.window", "limited", {"others": 1}, 0.3, Verdict.NOT),
     ("ware19.window", "limited", {"others": 0}, 0.5, Verdict.IN_SHAPE),
     ("ware19.window", "filled", {"others": 1}, 0.1, Verdict.NOT),

@@ -22,8 +22,8 @@ PACKET_BYTES = 1500
 _FLIGHT_PACKETS = 4  # ProbeRTT's window.
 _PROBE_RTT_S, _EVERY_S = 0.2, 10.0
 _CYCLE_PHASES = 8
-# A window counts as full if this part of it is in flight.
-_FULL = 0.95
+# A window limits if this part of it is in flight: nearer to all than to the half of a flow without a queue.
+_FULL = 0.75
 # The first flows of a run have filled the buffer long before.
 WARM_S = 200
 

@@ -376,6 +376,44 @@ class Setups:
     seeds: int = FEWEST  # How many the other set-ups have, at most.
 
 
+# What stands in for a claim's own controller, unless the claim names others.
+WRONG = ("vegas", "cubic")
+
+
+@dataclass(frozen=True)
+class Control:
+    """A wrong controller, or queue discipline, in place of a claim's own: its checks must reject these runs.
+
+    Of the same controller with other parameters, only these change.
+    """
+
+    name: str
+    instead_of: Sequence[str]
+
+    def replaced(self, document: Mapping[str, Any]) -> dict[str, Any]:
+        """The scenario with it. Flows keep their labels, by which measures find them."""
+        flows, path = document["flows"], dict(document["path"])
+        swapped = [
+            {"label": one["controller"], **one, "controller": self._for(one["controller"])}
+            if self._stands_for(one["controller"])
+            else one
+            for one in flows
+        ]
+        if self._stands_for(path.get("queue", "")):
+            path["queue"] = self.name
+        return {**document, "path": path, "flows": swapped}
+
+    def _stands_for(self, name: str) -> bool:
+        return name.partition(":")[0] in self.instead_of
+
+    def _for(self, own: str) -> str:
+        (base, _, changed), (same, _, kept) = self.name.partition(":"), own.partition(":")
+        if base != same:
+            return self.name
+        parameters = dict(one.split("=") for one in (*kept.split(","), *changed.split(",")) if one)
+        return f"{base}:{','.join(f'{name}={value}' for name, value in parameters.items())}"
+
+
 _FUNCTIONS = ("measure", "figure", "judge", "series", "explain", "texts")
 
 
@@ -417,6 +455,12 @@ class Claim:
     setups: Setups | None = None
     seeds: int = 10  # The default number of seeds,
     quick_seeds: int = 3  # and in short forms.
+    # The controllers, or queue disciplines, in whose place controls put wrong ones: `about`, or BBRv1.
+    subject: Sequence[str] = ()
+    # The wrong ones, which the paper's statement excludes.
+    wrong: Sequence[str] = WRONG
+    # Why there are fewer than two, or why it cannot reject them.
+    uncontrolled: str = ""
 
     def completed(self, functions: Mapping[str, Any]) -> "Claim":
         """The claim with the functions of its file, by name, for those that it does not name itself."""
@@ -425,6 +469,11 @@ class Claim:
         if lacking := [name for name in absent if getattr(made, name) is _of_its_file]:
             raise ValueError(f"the file of a claim lacks the function {joined(lacking)}")
         return made
+
+    @property
+    def controls(self) -> list[Control]:
+        """Wrong controllers in place of its own."""
+        return [Control(name, self.subject or (self.about or "bbr1",)) for name in self.wrong]
 
     @property
     def not_installed(self) -> dict[str, str]:

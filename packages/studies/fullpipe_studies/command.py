@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from fullpipe.runs.sweep import Outcome
     from fullpipe_studies.catalogue import Built, Listed, Study
     from fullpipe_studies.claim import Size
-    from fullpipe_studies.run import Plan
+    from fullpipe_studies.run import Plan, Result
 
 # A claim's result, as in claims.json.
 Facts: TypeAlias = "dict[str, Any]"
@@ -167,6 +167,55 @@ def run(
 
 
 @app.command()
+def controls(
+    what: Annotated[
+        list[str], typer.Argument(metavar="PAPER[.CLAIM]...", help="What to check; `all` checks every claim.")
+    ],
+    full: Annotated[bool, typer.Option("--full", help="With whole grids and all seeds.")] = False,
+    seeds: Annotated[int | None, typer.Option(help=SEEDS_HELP, show_default="the claim's own")] = None,
+    out: Out = None,
+    record: Annotated[
+        bool, typer.Option("--record", help="In a checkout: put the results into results/controls.jsonl.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run claims with wrong controllers in place of their own, which the claims' checks must reject.
+
+    In the simulator; without --full in the quick form, in the folder of `study run --quick`.
+    """
+    from fullpipe import evidence
+    from fullpipe.errors import mistake
+    from fullpipe_studies import catalogue, tables
+    from fullpipe_studies import controls as wrong
+    from fullpipe_studies.claim import Size
+
+    if seeds is not None and seeds < 1:
+        raise mistake("seeds", seeds, "a whole number from 1", "e.g. 3")
+    chosen = _installed(catalogue.find(what))
+    size = Size.FULL if full else Size.QUICK
+    papers = list(dict.fromkeys(one.paper for one in chosen))
+    failed, lines = 0, []
+    for paper in papers:
+        plans = [plan for one in chosen if one.paper == paper for plan in wrong.plans(one, size, seeds)]
+        folder = _folder(out, paper, quick=not full, alone=len(papers) == 1)
+        check_folder(folder)
+        refuse_others(folder, STUDY, partial(str, paper))
+        found, results = _examined(plans, f"{paper}, controls", folder)
+        failed += found
+        made = wrong.lines(results)
+        lines += made
+        if record:
+            wrong.record(evidence.folder() / wrong.FILE, made)
+    answers = [one.data() for one in wrong.controlled(lines)]
+    if as_json:
+        print(json.dumps(answers, indent=1))
+    else:
+        tables.controls(answers)
+    if failed:
+        raise typer.Exit(FAILED)
+
+
+@app.command()
 def claims(record: Record = False, replace_larger: ReplaceLarger = False, out: OutOfRuns = None) -> None:
     """Print the verdicts of the last runs in Markdown.
 
@@ -250,6 +299,20 @@ def carry_out(
     except KeyboardInterrupt:
         say(f"fullpipe: finished runs are kept in {store.folder}; the same command resumes")
         raise
+
+
+def _examined(plans: "list[Plan]", title: str, folder: Path) -> "tuple[int, list[Result]]":
+    """Runs claims without writing files of results: how many runs failed, and what each gave."""
+    from fullpipe.runs.store import Store
+    from fullpipe_studies import run as running
+
+    store = Store(folder)
+    outcome = carry_out([task for plan in plans for task in plan.tasks], store, title)
+    results = [running.examine(plan, store, outcome) for plan in plans]
+    for result in results:
+        for note in result.notes:
+            say(f"fullpipe: {result.plan.claim.id}: {note}")
+    return len(outcome.failed), results
 
 
 def _carry_out(

@@ -201,20 +201,24 @@ def markdown(
     builds: evidence.Builds | None = None,
     gallery: str | None = None,
     rest: str | None = None,
+    more: Sequence[str] = (),
 ) -> str:
     """The document: the table, what its words mean, the causes of misses, and what changed.
 
     `builds` is the code of today, so that older lines are named; `gallery` is the name of the document of
     figures in the same folder, and `rest` that of the document with `details`, which are then not here.
+    `more` are sections that follow the table.
     """
     title, _, made = _HEAD.rstrip().partition("\n\n")
     count = f"Of {counted(len(shown), 'row')}: {counts(shown)}."
     links = [_FIGURES.format(gallery)] if gallery is not None else []
+    first = {one.claim: one for one in reversed(shown)}
     table = [
         *_TABLE.strip().splitlines(),
         *(
-            f"| {_linked(one.claim)} | {cell(one.title)} | {cell(one.world)} | {cell(one.verdict)} | "
-            f"{_reason(one, rest)} | {_made(one, builds or {}, command=rest is None)} |"
+            f"| {_linked(one.claim)} | {cell(one.title) if one is first[one.claim] else ''} | "
+            f"{cell(one.world)} | {cell(one.verdict)} | {_reason(one, rest)} | "
+            f"{_made(one, builds or {}, command=rest is None)} |"
             for one in shown
         ),
     ]
@@ -223,13 +227,13 @@ def markdown(
     if rest is not None:
         # What a reader came for is first. The column "made" names what is imported or older.
         links += [_REST.format(rest)]
-        text = [title, "", count, "", " ".join(links), "", *table, "", _WORDS, "", made, *words]
+        text = [title, "", count, "", " ".join(links), "", *table, "", *more, _WORDS, "", made, *words]
         return "\n".join(text) + "\n"
     lines = [one.line for one in shown if one.line is not None]
     ages = "" if builds is None else evidence.ages_sentence(lines, "claim", builds)
     head = [title, "", made, *(["", *links] if links else []), *(["", ages] if ages else []), "", count]
     below = [*_long_reasons(shown), *_causes(shown), *_changes(shown)]
-    return "\n".join([*head, *words, "", *table, *below]) + "\n"
+    return "\n".join([*head, *words, "", *table, *(["", *more] if more else []), *below]) + "\n"
 
 
 def details(shown: Sequence[Row]) -> str:

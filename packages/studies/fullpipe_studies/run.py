@@ -24,11 +24,13 @@ from fullpipe.scenario.scenario import from_document
 from fullpipe.text import capitalised, counted, joined, minutes, ran_by
 from fullpipe_studies import costs
 from fullpipe_studies.catalogue import Built, papers
-from fullpipe_studies.claim import Cell, Claim, Data, Factors, Finding, Row, Size, Trial
+from fullpipe_studies.claim import Cell, Claim, Control, Data, Factors, Finding, Row, Size, Trial
 
 REPETITIONS = 3
 # So many scenarios say how long a large grid takes, to about a tenth.
 _SAMPLE = 500
+# Characters that a scenario's name may have.
+_LONGEST_NAME = 100
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class Plan:
     worlds: tuple[str, ...]
     seeds: int
     repetitions: int
+    control: Control | None = None  # What runs in place of the claim's own controller.
 
     def judged(self, factors: Factors) -> bool:
         """Whether a scenario is of the set-up that the verdict is about."""
@@ -75,7 +78,9 @@ class Plan:
         count = self.seeds if registry.named(world).deterministic else self.repetitions
         planned = []
         for cell in cells:
-            document = {"name": f"{self.claim.id} {cell.name}".strip(), **cell.document}
+            document = cell.document if self.control is None else self.control.replaced(cell.document)
+            control = "" if self.control is None else f" with {self.control.name}"
+            document = {"name": f"{self.claim.id}{control} {cell.name}".strip()[:_LONGEST_NAME], **document}
             alternative = from_document(document).alternatives[0]
             for seed in range(1, self._times(count, cell.factors) + 1):
                 planned.append(Planned(Task(world, Job(alternative, seed)), cell.factors))

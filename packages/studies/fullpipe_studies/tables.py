@@ -64,6 +64,16 @@ def reasons(rows: Sequence[Mapping[str, Any]]) -> Fitting:
     return table
 
 
+def controls(answers: Sequence[Mapping[str, Any]]) -> None:
+    """Prints a row for each control: what it gave, and the first of the checks that reject it."""
+    table = Fitting("Claim", "Control", "Verdict", "Answer", "By")
+    for one in answers:
+        by = [f"{check['what']}: {check['ours']} (expected {check['expected']})" for check in one["by"][:1]]
+        by += [f"and {len(one['by']) - 1} more"] if len(one["by"]) > 1 else []
+        table.add_row(one["claim"], one["control"], _coloured(one["verdict"]), one["answer"], "; ".join(by))
+    Screen().print(table)
+
+
 def _coloured(verdict: str, form: str = "") -> Text:
     return Text(f"{verdict}{form}", style=_COLOUR.get(verdict, ""))
 

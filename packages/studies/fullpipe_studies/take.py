@@ -10,13 +10,16 @@ from fullpipe.scenario import path_facts
 from fullpipe_studies.claim import Trial, number
 
 
-def flow(run: Run, label: str | None = None, controller: str | None = None) -> dict[str, Any]:
-    """A flow's totals: the flow with that label, the first with that controller, or the first."""
+def flow(run: Run, label: str | None = None) -> dict[str, Any]:
+    """A flow's totals: the flow with that label, or the first.
+
+    Without another, its label is its controller, whose parameters need not be given.
+    """
     for one in run.summary["flows"]:
-        if label in (None, one["label"]) and controller in (None, one["controller"].partition(":")[0]):
+        if label in (None, one["label"], one["label"].partition(":")[0]):
             found: dict[str, Any] = one
             return found
-    raise LookupError(f"{run.label} has no flow {label or controller}")
+    raise LookupError(f"{run.label} has no flow {label}")
 
 
 def goodput_mbps(run: Run, label: str | None = None) -> float:

@@ -116,15 +116,15 @@ def claim(result: Result, folder: Path) -> None:
         if built.claim.texts is not None:
             for name, text in built.claim.texts(data).items():
                 files.write(folder, f"results/{built.name}.{name}", text.encode())
-    about = {**_about(result), "spec": spec}
-    files.write(folder, f"results/{built.name}.json", json.dumps(about, indent=1).encode())
+    facts = {**about(result), "spec": spec}
+    files.write(folder, f"results/{built.name}.json", json.dumps(facts, indent=1).encode())
 
 
 def paper(study: Study, folder: Path, say: Callable[[str], object] = lambda _line: None) -> Path:
     """Writes the results of all claims of a paper, and returns the report. `say` gets notes on omissions."""
     results = loaded(study, folder, say)
-    about = {"paper": study.name, "claims": [one.facts for one in results]}
-    files.write(folder, "claims.json", json.dumps(about, indent=1).encode())
+    every = {"paper": study.name, "claims": [one.facts for one in results]}
+    files.write(folder, "claims.json", json.dumps(every, indent=1).encode())
     svgs = {one.facts["name"]: one.svg for one in results if one.svg is not None}
     html = page.html(study, [{**one.facts, "spec": one.spec} for one in results], svgs)
     return files.write(folder, "report.html", html.encode())
@@ -242,7 +242,8 @@ def _anew(name: str, folder: Path) -> str:
     return f"`{command}` (with --quick if it was used before) makes it again"
 
 
-def _about(result: Result) -> dict[str, Any]:
+def about(result: Result) -> dict[str, Any]:
+    """A result as JSON, without its figure."""
     plan = result.plan
     built = plan.claim
     return {

@@ -139,5 +139,6 @@ CLAIM = Claim(
         tiny={"queue": ("codel",), "rtt_ms": (40,), "seconds": (4,)},
         document=_document,
     ),
+    subject=("bbr3",),
     look_at="Which bars reach the upper dashed line?",
 )

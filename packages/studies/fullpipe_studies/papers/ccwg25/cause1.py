@@ -140,6 +140,7 @@ CLAIM = Claim(
         tiny={"rate_mbps": (_path.SLOW,), "seconds": (12,)},
         document=_document,
     ),
+    wrong=("bbr1", "bbr1:probe_gain=1.1"),
     look_at="How high are the peaks compared with the dashed line?",
     about=_path.ABOUT,
     seeds=_path.SEEDS,

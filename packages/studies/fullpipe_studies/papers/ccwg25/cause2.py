@@ -139,6 +139,7 @@ CLAIM = Claim(
         document=_document,
         only=_is_run,
     ),
+    wrong=("vegas", "cubic", "reno"),
     look_at="Where does the estimate begin, and how does it rise with jitter?",
     about=_path.ABOUT,
     seeds=_path.SEEDS,

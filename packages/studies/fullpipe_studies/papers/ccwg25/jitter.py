@@ -188,6 +188,8 @@ CLAIM = Claim(
         document=_document,
         only=_is_run,
     ),
+    # CUBIC is no control: it bears jitter, too.
+    wrong=("vegas", "copa"),
     look_at="How slowly do the curves fall beyond one RTTmin?",
     about=_path.ABOUT,
     seeds=_path.SEEDS,

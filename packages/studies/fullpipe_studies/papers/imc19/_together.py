@@ -64,7 +64,7 @@ def grid(buffers_bytes: tuple[int, ...]) -> Grid:
 
 def measure(trial: Trial) -> Row:
     """Goodputs, BBR's share of their sum, the use of the link, and the retransmissions of each."""
-    flows = {name: take.flow(trial.run, controller=name) for name in ("bbr1", "cubic")}
+    flows = {name: take.flow(trial.run, name) for name in ("bbr1", "cubic")}
     rates = {name: float(flow["goodput_bps"] or 0.0) / 1e6 for name, flow in flows.items()}
     total = sum(rates.values())
     scale = RATE_MBPS / trial.factors.get("rate_mbps", RATE_MBPS)

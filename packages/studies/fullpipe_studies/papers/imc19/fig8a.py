@@ -165,6 +165,7 @@ CLAIM = Claim(
         )
     ),
     measure=_together.measure,
+    wrong=("vegas", "cubic", "reno"),
     look_at="Where do the coloured lines cross, and how much of the link is used on the left?",
     seeds=5,
     setups=_testbed.setups(_testbed.MININET),

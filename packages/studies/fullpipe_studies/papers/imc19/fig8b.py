@@ -226,6 +226,7 @@ CLAIM = Claim(
         tiny={"buffer_bytes": (10_000, 100_000), "seconds": (2,)},
         document=_document,
     ),
+    uncontrolled="the statement is about the path",
     look_at="To the right of the dashed line, the lines should be flat.",
     seeds=5,
     setups=_testbed.setups(),

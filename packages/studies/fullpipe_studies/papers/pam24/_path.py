@@ -9,8 +9,9 @@ from fullpipe_studies.claim import Data, number
 RATE_MBPS, RTT_MS = 100, 50
 BUFFERS_BDP = (1, 2, 8)
 ABOUT = "bbr3"
-# What the paper measured: shown beside the draft's, which is judged.
+# What the paper measured.
 GOOGLES = "bbr3:profile=linux"
+VARIANTS = (ABOUT, GOOGLES)
 
 
 def document(
@@ -28,7 +29,7 @@ def document(
 def reported(data: Data, column: str, whose: str) -> list[str]:
     """The shares beside or of the draft's and Google's BBRv3, buffer by buffer, in a sentence each."""
     facts = []
-    for controller in (ABOUT, GOOGLES):
+    for controller in VARIANTS:
         buffers = sorted(data.runs["buffer_bdp"].unique().to_list())
         shares = {size: data.mean(column, controller=controller, buffer_bdp=size) for size in buffers}
         listed = ", ".join(

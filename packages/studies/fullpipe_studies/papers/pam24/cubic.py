@@ -83,6 +83,7 @@ CLAIM = Claim(
         tiny={"buffer_bdp": (1,), "seconds": (6,)},
         document=_document,
     ),
+    wrong=("vegas", "reno", "cubic"),
     look_at="In which buffers is the line of BBRv3 near zero?",
     about=_path.ABOUT,
     seeds=20,

@@ -163,6 +163,8 @@ CLAIM = Claim(
         tiny={"controller": ("bbr3", "bbr1"), "buffer_bdp": (1,), "seconds": (8,)},
         document=_document,
     ),
+    # A constant window is fair at once, whoever starts first.
+    wrong=("vegas", "cubic", "fixed:cwnd=100"),
     look_at="Is BBRv3 below BBRv1 on the left, and far higher on the right?",
     about=_path.ABOUT,
     seeds=20,

@@ -207,5 +207,6 @@ CLAIM = Claim(
         in_wall_time={"buffer_bdp": (0.5, 1, 2, 3, 4, 8, 16), "seconds": (60,)},
         document=_document,
     ),
+    wrong=("vegas", "cubic", "bbr1:cwnd_gain=3"),
     look_at="Where does the line cross a fair share, and do shares still move at the end?",
 )

@@ -153,6 +153,9 @@ CLAIM = Claim(
         tiny={"cap_bdp": (0.5, 3.0), "seconds": (2,)},
         document=_document,
     ),
+    # Of these, none fills the window that it may have.
+    subject=("cubic",),
+    wrong=("vegas", "bbr1"),
     look_at="Is there a knee at 1 BDP in both upper panels, and are there losses only to the right of the "
     "buffer's edge?",
 )

@@ -70,10 +70,12 @@ def measure(trial: Trial) -> Row:
 
 
 def _together(series: pl.DataFrame) -> float | None:
-    """The largest share of flows that are in ProbeRTT at once, averaged over episodes.
+    """The largest share of flows that are in ProbeRTT at once, averaged over episodes; 0 without an episode.
 
     An episode is a period in which at least one flow is in ProbeRTT. Episodes of the second half count.
     """
+    if not series.height:
+        return None
     half = series.filter(pl.col("time_s") >= float(series["time_s"].max() or 0) / 2)  # type: ignore[arg-type]
     probing = (
         half.group_by("time_s")
@@ -84,7 +86,7 @@ def _together(series: pl.DataFrame) -> float | None:
         .filter("any")
     )
     best = probing.group_by("episode").agg(pl.col("flows").max())
-    return take.mean(best.select(pl.col("flows") / _FLOWS), "flows")
+    return take.mean(best.select(pl.col("flows") / _FLOWS), "flows") or 0.0
 
 
 def series(trial: Trial) -> pl.DataFrame:
@@ -154,5 +156,6 @@ CLAIM = Claim(
     "ProbeRTT states whose self-synchronization accelerates final convergence.",
     worlds=("sim", "kernel"),
     grid=Grid(factors={"seconds": (60,)}, tiny={"seconds": (12,)}, document=_document),
+    # BBRv3 is no control: its flows enter ProbeRTT together, too.
     look_at="Do the lines meet near 20 Mbit/s, and do all flows dip at the same time?",
 )

@@ -57,6 +57,8 @@ def claim(controller: str, source: str, says: str, look_at: str) -> Claim:
         figure=figure,
         judge=lambda data: own(*judge(data)),
         look_at=look_at,
+        subject=_bench.MANAGED,
+        wrong=_bench.UNMANAGED,
         seeds=_bench.SEEDS,
         quick_seeds=_bench.QUICK_SEEDS,
     )

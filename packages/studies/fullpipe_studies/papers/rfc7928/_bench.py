@@ -29,6 +29,9 @@ QUEUES = {
 }
 DISCIPLINES = tuple(QUEUES)
 MANAGED = tuple(name for name in DISCIPLINES if name != FIFO)
+# Controls: no management, and a delay that no queue here reaches. Where many flows differ by chance, the
+# second has the FIFO's delay on average, which leaves checks of "less" undecided.
+UNMANAGED = (FIFO, "codel:target=2s")
 
 RATE_MBPS, RTT_MS = 10, 100
 SEEDS, QUICK_SEEDS = 30, 4

@@ -105,6 +105,8 @@ CLAIM = Claim(
         document=_document,
     ),
     look_at="Which boxes are above the FIFO's in cases I and III, and which below in II and IV?",
+    subject=_bench.MANAGED,
+    wrong=_bench.UNMANAGED,
     seeds=_bench.SEEDS,
     quick_seeds=_bench.QUICK_SEEDS,
 )

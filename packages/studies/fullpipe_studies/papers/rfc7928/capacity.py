@@ -101,5 +101,7 @@ CLAIM = Claim(
         document=_document,
     ),
     look_at="How high is the peak after each fall of the rate, and who drains it within the phase?",
+    subject=_bench.MANAGED,
+    wrong=_bench.UNMANAGED,
     seeds=_bench.SEEDS,
 )

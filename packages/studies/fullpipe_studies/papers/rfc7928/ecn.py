@@ -85,6 +85,8 @@ CLAIM = Claim(
         document=_document,
     ),
     look_at="Do retransmissions fall to about zero, and does any goodput fall?",
+    subject=_bench.MANAGED,
+    wrong=_bench.UNMANAGED,
     seeds=_bench.SEEDS,
     quick_seeds=_bench.QUICK_SEEDS,
 )

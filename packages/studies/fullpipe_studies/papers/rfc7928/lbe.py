@@ -73,6 +73,8 @@ CLAIM = Claim(
         document=_document,
     ),
     look_at="With which disciplines does Vegas get about as much as NewReno?",
+    subject=_bench.MANAGED,
+    wrong=_bench.UNMANAGED,
     seeds=_bench.SEEDS,
     quick_seeds=_bench.QUICK_SEEDS,
 )

@@ -83,6 +83,8 @@ CLAIM = Claim(
         document=_document,
     ),
     look_at="Whose curve stays flat with more flows? Whose ellipses rise or fall with the level?",
+    subject=_bench.MANAGED,
+    wrong=_bench.UNMANAGED,
     seeds=_bench.SEEDS,
     quick_seeds=_bench.QUICK_SEEDS,
 )

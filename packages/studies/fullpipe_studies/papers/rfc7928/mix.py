@@ -85,6 +85,8 @@ CLAIM = Claim(
         document=_document,
     ),
     look_at="Which disciplines keep the call's delay low, and at what cost to the bulk flows?",
+    subject=_bench.MANAGED,
+    wrong=_bench.UNMANAGED,
     seeds=_bench.SEEDS,
     quick_seeds=_bench.QUICK_SEEDS,
 )

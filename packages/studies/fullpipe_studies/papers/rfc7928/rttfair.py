@@ -80,6 +80,8 @@ CLAIM = Claim(
         document=_document,
     ),
     look_at="Which curve is the flattest? Where do they cross 1?",
+    subject=_bench.MANAGED,
+    wrong=_bench.UNMANAGED,
     seeds=_bench.SEEDS,
     quick_seeds=_bench.QUICK_SEEDS,
 )

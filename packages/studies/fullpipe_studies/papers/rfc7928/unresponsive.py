@@ -90,6 +90,8 @@ CLAIM = Claim(
     ),
     look_at="Which disciplines hold the delay against a sender that does not listen, and which leave "
     "NewReno a share?",
+    subject=_bench.MANAGED,
+    wrong=_bench.UNMANAGED,
     seeds=_bench.SEEDS,
     quick_seeds=_bench.QUICK_SEEDS,
 )

@@ -100,6 +100,8 @@ CLAIM = Claim(
         document=_document,
     ),
     look_at="How high are the peaks where flows begin (each 20 s), and how long do they last?",
+    subject=_bench.MANAGED,
+    wrong=_bench.UNMANAGED,
     seeds=_bench.SEEDS,
     quick_seeds=_bench.QUICK_SEEDS,
 )

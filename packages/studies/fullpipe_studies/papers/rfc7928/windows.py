@@ -97,6 +97,8 @@ CLAIM = Claim(
     ),
     look_at="Which boxes are below the FIFO's? A box with a high end has transfers that lost their last "
     "packets.",
+    subject=_bench.MANAGED,
+    wrong=_bench.UNMANAGED,
     seeds=_bench.SEEDS,
     quick_seeds=_bench.QUICK_SEEDS,
 )

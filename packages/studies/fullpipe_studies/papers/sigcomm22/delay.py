@@ -197,6 +197,8 @@ CLAIM = Claim(
         document=_document,
     ),
     look_at="Which lines leave the dashed one, and where are a controller's runs on both sides of it?",
+    subject=("vegas", "copa"),
+    wrong=("cubic", "reno"),
     # With fewer, two modes cannot be told from one.
     quick_seeds=5,
 )
