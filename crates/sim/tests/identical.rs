@@ -194,6 +194,7 @@ fn radio_and_ack_aggregation_match_plain() {
                 "after": [
                     { "kind": "cellular", "rates": ["5 Mbit/s", "10 Mbit/s", "20 Mbit/s"], "review": "50 ms",
                       "demand": "5 ms", "buffer": "2 bdp" },
+                    { "kind": "wifi", "collisions": "7 %" },
                 ],
                 "reverse": { "before": [{ "kind": "aggregate", "every": "7 ms" }], "rate": "1 Mbit/s" },
             },

@@ -236,6 +236,7 @@ fn path_limited_flows_use_rounds() {
         json!({ "path": { "jitter": "2 ms", "jitter_reorders": true } }),
         json!({ "path": { "after": [{ "kind": "policer", "rate": "20 Mbit/s", "burst": "60 KB" }] } }),
         json!({ "path": { "after": [{ "kind": "duplicate", "probability": "2 %" }] } }),
+        json!({ "path": { "after": [{ "kind": "wifi", "collisions": "0.1 %" }] } }),
         json!({ "path": { "changes": [{ "at": "300 ms", "rate": "9 Mbit/s", "rtt": "30 ms" }] } }),
         json!({ "path": { "burst": "20 KB" } }),
         json!({ "path": { "reverse": { "rate": "1 Mbit/s" } } }),
