@@ -209,6 +209,21 @@ def test_drops_are_those_after_the_start() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "scene", [one for one in scenes.LYING if "hides" in one.name], ids=lambda one: one.name
+)
+def test_flow_whose_receiver_hides_takes_from_honest_one(scene: Scene) -> None:
+    one = scene.made("cubic", 1)
+    lying, honest = one.document["flows"]
+    assert "receiver" in lying and "receiver" not in honest
+    told = {**one.document, "flows": [{key: lying[key] for key in lying if key != "receiver"}, honest]}
+    shares = [
+        measures.share("v")(Seen(fp.run(document, seed=1).runs[0], one.facts))
+        for document in (one.document, told)
+    ]
+    assert shares[0] < 0.1 and shares[1] > 0.4, shares
+
+
 def test_share_of_marks_is_windowed() -> None:
     one = scenes.alone("x", rate=20, ecn=True, seconds=8, after=0, path={"queue": "step"}).made("dctcp", 1)
     (run,) = fp.run(one.document, seed=1).runs

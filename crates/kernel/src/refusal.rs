@@ -4,6 +4,7 @@ use std::io;
 
 use fullpipe_emu::sysctl::sysctl;
 use fullpipe_emu::{EmuError, Path};
+use fullpipe_scenario::ScenarioError;
 use fullpipe_scenario::spec::{HostSpec, Spec};
 
 use crate::KernelError;
@@ -14,8 +15,9 @@ use crate::host::MAX_FLOWS;
 /// The settings of the hosts, which all connections share.
 ///
 /// # Errors
-/// When some flows are to negotiate ECN and others are not.
+/// When some flows are to negotiate ECN and others are not, or a receiver is to lie.
 pub(crate) fn hosts_of(spec: &Spec) -> Result<HostSpec, KernelError> {
+    spec.check_no_lie("the kernel").map_err(unsupported_field)?;
     match spec.shared_ecn() {
         Ok(ecn) => Ok(HostSpec { ecn, ..spec.hosts.clone() }),
         Err(number) => Err(KernelError::from(EmuError::Unsupported {
@@ -28,10 +30,12 @@ pub(crate) fn hosts_of(spec: &Spec) -> Result<HostSpec, KernelError> {
 
 /// Refuses programs where they do not run.
 pub(crate) fn check_no_program(spec: &Spec, place: &str) -> Result<(), KernelError> {
-    spec.check_no_program(place).map_err(|error| {
-        let reason = format!("{} {}", error.given, error.problem);
-        EmuError::Unsupported { field: error.field, reason, fix: error.fix.into() }.into()
-    })
+    spec.check_no_program(place).map_err(unsupported_field)
+}
+
+fn unsupported_field(error: ScenarioError) -> KernelError {
+    let reason = format!("{} {}", error.given, error.problem);
+    EmuError::Unsupported { field: error.field, reason, fix: error.fix.into() }.into()
 }
 
 /// Refuses scenarios that the kernel world cannot run, before anything is set up.
@@ -100,6 +104,7 @@ mod tests {
     use super::*;
     use crate::testing::spec;
     use fullpipe_scenario::controller::ControllerChoice;
+    use fullpipe_scenario::spec::Lie;
 
     #[test]
     fn kernel_limitations_are_refused_by_field() {
@@ -113,6 +118,11 @@ mod tests {
         capped.hosts.metrics =
             Some(fullpipe_scenario::metrics::MetricsSpec { cwnd: 10, ..Default::default() });
         assert!(check(&capped).unwrap_err().to_string().starts_with("hosts.metrics: "));
+        let mut lying = spec(100_000);
+        lying.flows[0].receiver = Some(Lie::HidesLoss);
+        let expected =
+            "flows[0].receiver: \"hides_loss\" is a lie, and the receivers of the kernel tell none";
+        assert_eq!(check(&lying).unwrap_err().to_string(), expected);
         let mut of_a_stack = spec(100_000);
         of_a_stack.flows[0].controller = ControllerChoice::parse("quinn:bbr").unwrap();
         let error = check(&of_a_stack).unwrap_err();

@@ -24,6 +24,7 @@ pub(crate) fn spec(buffer_bytes: u64) -> Spec {
         extra_reverse_ns: Duration::ZERO,
         max_cwnd: None,
         ecn: None,
+        receiver: None,
         program: None,
     };
     Spec {

@@ -18,6 +18,7 @@ mod loss;
 pub mod policer;
 pub mod reorder;
 pub(crate) mod token_bucket;
+pub mod wifi;
 
 use std::fmt;
 
@@ -242,6 +243,7 @@ elements! {
     Policer in policer;
     GilbertElliott in gilbert_elliott;
     Jitter in jitter;
+    Wifi in wifi;
     Aggregate in aggregate;
     Duplicate in duplicate;
     Reorder in reorder;

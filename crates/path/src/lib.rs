@@ -41,7 +41,7 @@
 //! * `discipline.rs`: [`Discipline`], which decides what leaves a queue next; `disciplines.rs`: those that there are, each a file
 //!   in `disciplines/`, with `settings.rs` for their numbers; `gate.rs`: the queue that asks one
 //! * elements without a queue: `delay.rs`, `loss.rs`, `jitter.rs`, `aggregate.rs`, `duplicate.rs`, `reorder.rs`, `bleach.rs`,
-//!   `ecn_blackhole.rs`
+//!   `ecn_blackhole.rs`, `wifi.rs`
 //! * [`deliveries`]: the text format of Mahimahi delivery traces, reading and writing
 //! * `change.rs`: [`Change`], what a driver may change while packets cross the path
 //! * `rates.rs`: what a path could carry

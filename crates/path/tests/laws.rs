@@ -4,7 +4,7 @@ use fullpipe_path::config::{
     AdmissionUnit, DisciplineConfig, ElementConfig, Probability, QueueConfig, Schedule,
 };
 use fullpipe_path::elements::{
-    aggregate, bleach, duplicate, ecn_blackhole, gilbert_elliott, jitter, policer, reorder,
+    aggregate, bleach, duplicate, ecn_blackhole, gilbert_elliott, jitter, policer, reorder, wifi,
 };
 use fullpipe_path::{Admission, Carrier, Cause, Chain, Change, DISCIPLINES, Ecn, Hops, Packet, Tally};
 use fullpipe_units::{Bytes, Duration, Rate, Time};
@@ -156,6 +156,7 @@ fn keeps_order() -> impl Strategy<Value = ElementConfig> {
             name: "bucket".into(), rate_bps: mbit(rate), burst_bytes: Bytes::new(burst), frame_bytes: (burst % 2) as u32 * 14, queue
         }),
         1 => probability().prop_map(|probability| ElementConfig::Bleach(bleach::Config { probability })),
+        1 => probability().prop_map(|collisions| ElementConfig::Wifi(wifi::Config { collisions })),
         1 => Just(ElementConfig::EcnBlackhole(ecn_blackhole::Config {})),
         1 => bucket.prop_map(|(rate, burst)| ElementConfig::Policer(policer::Config {
             name: "policer".into(), rate_bps: mbit(rate), burst_bytes: Bytes::new(burst), unit: AdmissionUnit::Segment

@@ -38,7 +38,7 @@ use crate::metrics::Metric;
 use crate::program::Side;
 use crate::quantity::{Count, QuantityText, Size};
 use crate::reader;
-use crate::spec::HostModel;
+use crate::spec::{HostModel, Lie};
 use crate::unit::Unit;
 
 /// A Fullpipe scenario: a path, the flows that cross it, and the duration.
@@ -354,6 +354,9 @@ pub struct FlowDocument {
     pub max_cwnd: Option<QuantityText<Size>>,
     /// Whether its connection negotiates ECN. A controller that needs ECN negotiates it in any case. Default: as `hosts.ecn`.
     pub ecn: Option<bool>,
+    /// How its receiver lies: it acknowledges lost data as received, sends two ACKs a segment, or echoes no mark. Only the
+    /// simulator's can. `hides_loss` is for flows that send as much as they can. Default: it does not lie.
+    pub receiver: Option<Lie>,
 }
 
 /// An application that writes the same amount repeatedly, whether or not the previous one has arrived.

@@ -83,6 +83,20 @@ impl Spec {
             .fix("run it in the kernel world (--world kernel)"))
     }
 
+    /// For worlds whose receivers are not ours: checks that none lies. `place` is the world in words.
+    ///
+    /// # Errors
+    /// When one does: the first.
+    pub fn check_no_lie(&self, place: &str) -> Result<(), ScenarioError> {
+        let mut flows = self.flows.iter().enumerate();
+        let found = flows.find_map(|(index, flow)| Some((index, flow.receiver?)));
+        let Some((index, lie)) = found else { return Ok(()) };
+        let problem = format!("is a lie, and the receivers of {place} tell none");
+        Err(ScenarioError::new(&format!("flows[{index}].receiver"), lie.name(), problem)
+            .expected("a receiver that does not lie")
+            .fix("leave receiver out, or use the simulator (--world sim)"))
+    }
+
     /// Whether connections negotiate ECN, for worlds whose hosts have one setting for all of them (Linux `net.ipv4.tcp_ecn`).
     /// Connections whose controller needs ECN do not count.
     ///
@@ -216,6 +230,37 @@ pub enum EcnUse {
     Exact(Ecn),
 }
 
+/// How a flow's receiver lies about what arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Lie {
+    /// It acknowledges everything below the last segment that arrived, and reports no block: no loss is seen. What was lost
+    /// never arrives, and does not count as delivered (Savage et al. 1999, section 2.3: optimistic ACKs conceal losses; RFC
+    /// 3540 section 1).
+    HidesLoss,
+    /// Two ACKs for each segment, the first for its first half (Savage et al. 1999, section 2.1: ACK division). Whoever counts
+    /// segments or bytes (RFC 5681 section 3.1) gains nothing from it.
+    SplitsAcks,
+    /// It echoes no congestion mark (RFC 3168 section 18.1.4; RFC 3540 section 1).
+    HidesCe,
+}
+
+impl Lie {
+    /// Its name in scenarios.
+    pub fn name(self) -> &'static str {
+        match self {
+            Lie::HidesLoss => "hides_loss",
+            Lie::SplitsAcks => "splits_acks",
+            Lie::HidesCe => "hides_ce",
+        }
+    }
+
+    /// Whether it works for this application: one that waits for all of a transfer would wait for ever for what was lost.
+    pub fn suits(self, workload: &Workload) -> bool {
+        self != Lie::HidesLoss || *workload == Workload::Bulk
+    }
+}
+
 /// One flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowSpec {
@@ -242,6 +287,9 @@ pub struct FlowSpec {
     /// ([`FlowSpec::ecn`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ecn: Option<bool>,
+    /// How its receiver lies; `None` if it does not. Worlds whose hosts cannot lie refuse it ([`Spec::check_no_lie`]).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receiver: Option<Lie>,
     /// The program that sends its packets; `None` for a flow that the world itself makes, with its controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<Program>,

@@ -99,6 +99,15 @@ fn flow(flow: &FlowSpec, mss: u32, duration: Duration) -> Result {
         demand(stop > flow.start_ns, "stop_ns", stop.as_nanos(), "a time after start_ns")?;
     }
     workload(&flow.workload, mss).map_err(|error| error.inside("workload"))?;
+    if let Some(lie) = flow.receiver {
+        demand(
+            lie.suits(&flow.workload),
+            "receiver",
+            lie.name(),
+            "a bulk flow for a receiver that hides loss",
+        )?;
+        demand(!is_program, "receiver", lie.name(), "no receiver beside a program")?;
+    }
     delay("extra_forward_ns", flow.extra_forward_ns)?;
     delay("extra_reverse_ns", flow.extra_reverse_ns)?;
     let cap = flow.max_cwnd.unwrap_or(1);

@@ -208,8 +208,8 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
                 let start = flow.start_time(index, seed);
                 let application = Application::new(&flow.workload, start);
                 let settings = match &kind {
-                    Some(known) if known.are_for(&sender) => Arc::clone(known),
-                    _ => Arc::new(Settings::new(sender, &spec.hosts, metrics.clone(), seed)),
+                    Some(known) if known.are_for(&sender, flow.receiver) => Arc::clone(known),
+                    _ => Arc::new(Settings::new(sender, flow.receiver, &spec.hosts, metrics.clone(), seed)),
                 };
                 kind = Some(Arc::clone(&settings));
                 let late = hosts::late(spec, index, seed);

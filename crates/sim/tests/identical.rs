@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use fullpipe_path::DisciplineConfig;
 use fullpipe_path::config::ElementConfig;
 use fullpipe_record::{FlowRecord, Run};
-use fullpipe_scenario::spec::Spec;
+use fullpipe_scenario::spec::{Lie, Spec};
 use fullpipe_scenario::{Format, resolve};
 use serde_json::{Value, json};
 
@@ -194,6 +194,7 @@ fn radio_and_ack_aggregation_match_plain() {
                 "after": [
                     { "kind": "cellular", "rates": ["5 Mbit/s", "10 Mbit/s", "20 Mbit/s"], "review": "50 ms",
                       "demand": "5 ms", "buffer": "2 bdp" },
+                    { "kind": "wifi", "collisions": "7 %" },
                 ],
                 "reverse": { "before": [{ "kind": "aggregate", "every": "7 ms" }], "rate": "1 Mbit/s" },
             },
@@ -250,6 +251,26 @@ fn marked_flows_match_plain_simulator() {
         marked += (spec.hosts.ecn && run(&unmarked, number).flows != fast.flows) as u32;
     }
     assert!(marked > BOTH_WAYS as u32 / 5, "{marked} scenarios");
+}
+
+/// Receivers that lie; those of flows whose transfers end do not hide losses.
+#[test]
+fn lying_receivers_match_plain_simulator() {
+    let mut lies = 0;
+    for number in 0..BOTH_WAYS / 2 {
+        let mut spec = spec_with_marks(number);
+        let honest = run(&spec, number);
+        for (index, flow) in spec.flows.iter_mut().enumerate() {
+            let choice = (number as usize + index) % 3;
+            flow.receiver = Some([Lie::HidesLoss, Lie::SplitsAcks, Lie::HidesCe][choice])
+                .filter(|lie| lie.suits(&flow.workload));
+        }
+        let (fast, plain) = (run(&spec, number), run_plainly(&spec, number));
+        let same = fast.flows == plain.flows && fast.links == plain.links;
+        assert!(same, "number {number}: {}", difference(&fast, &plain));
+        lies += (fast.flows != honest.flows) as u64;
+    }
+    assert!(lies > BOTH_WAYS / 3, "{lies} scenarios");
 }
 
 /// The first flow or link in which two records differ; the series alone do where totals are equal.

@@ -114,6 +114,18 @@ fn reported(mut flow: serde_json::Value, loss: &str, check_app_limited: bool) ->
     Arc::into_inner(reported).unwrap().into_inner().unwrap()
 }
 
+/// Whoever counted ACKs instead of what they acknowledge would believe a receiver that splits them.
+#[test]
+fn controller_hears_every_part_of_split_ack() {
+    let heard = |flow| {
+        let reported = reported(flow, "0 %", false);
+        reported.iter().filter(|one| matches!(one, Reported::Acked { .. })).count() as f64
+    };
+    let times =
+        heard(json!({ "size": "3 MB", "receiver": "splits_acks" })) / heard(json!({ "size": "3 MB" }));
+    assert!((1.8..2.1).contains(&times), "{times} times as many ACKs");
+}
+
 #[test]
 fn tail_repair_precedes_window_reduction() {
     let reported = bursts("5 %");

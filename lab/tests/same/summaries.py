@@ -156,6 +156,7 @@ def element(draws: random.Random, rate: float) -> dict[str, Any]:
             {"kind": "reorder", "probability": "2 %", "delay": "1 ms"},
             {"kind": "jitter", "amplitude": "0.3 ms", "reorders": draws.random() < 0.5},
             {"kind": "aggregate", "every": "4 ms"},
+            {"kind": "wifi", "collisions": "3 %"},
             {"kind": "bleach", "probability": "40 %"},
         ]
     )

@@ -38,7 +38,8 @@ pub fn refuses_with(spec: &Spec, own: &[Own]) -> Option<String> {
                 .into(),
         );
     }
-    if let Err(error) = spec.check_no_program("the world quic") {
+    let place = "the world quic";
+    if let Err(error) = spec.check_no_program(place).and_then(|()| spec.check_no_lie(place)) {
         return Some(error.to_string());
     }
     spec.flows.iter().enumerate().find_map(|(index, flow)| {

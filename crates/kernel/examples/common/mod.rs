@@ -25,6 +25,7 @@ pub(crate) fn spec_of(arguments: &[String]) -> Option<(Spec, u64)> {
             extra_reverse_ns: Duration::ZERO,
             max_cwnd: None,
             ecn: None,
+            receiver: None,
             program: None,
         })
     };

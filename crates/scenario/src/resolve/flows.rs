@@ -114,10 +114,19 @@ impl Group {
             extra_reverse_ns: extra - extra_forward_ns,
             max_cwnd: max_cwnd(&at("max_cwnd"), &document.max_cwnd, frame, bdp)?,
             ecn: document.ecn,
+            receiver: document.receiver,
             program,
         };
         if first.program.is_some() {
             check_alone(field, document)?;
+        }
+        if let Some(lie) = first.receiver
+            && !lie.suits(&first.workload)
+        {
+            let problem = "never gets what was lost, so that no transfer completes";
+            return Err(ScenarioError::new(&at("receiver"), lie.name(), problem)
+                .expected("a flow that sends as much as it can")
+                .fix("leave out receiver, or what the application sends"));
         }
         Ok(Group { first, count, stagger: times.stagger })
     }
@@ -139,7 +148,7 @@ fn program(field: &str, document: &FlowDocument) -> Result<Option<Program>, Scen
 
 /// Checks that nothing says how much a program is to send: it knows by itself.
 fn check_alone(field: &str, document: &FlowDocument) -> Result<(), ScenarioError> {
-    let FlowDocument { size, bursts, requests, video, transfers, max_cwnd, .. } = document;
+    let FlowDocument { size, bursts, requests, video, transfers, max_cwnd, receiver, .. } = document;
     let given = [
         ("size", size.is_some()),
         ("bursts", bursts.is_some()),
@@ -147,6 +156,7 @@ fn check_alone(field: &str, document: &FlowDocument) -> Result<(), ScenarioError
         ("video", video.is_some()),
         ("transfers", transfers.is_some()),
         ("max_cwnd", max_cwnd.is_some()),
+        ("receiver", receiver.is_some()),
     ];
     match given.into_iter().find(|(_, is_given)| *is_given) {
         None => Ok(()),

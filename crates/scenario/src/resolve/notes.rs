@@ -17,7 +17,7 @@ use crate::document::{Document, FlowDocument, PathDocument, ReverseDocument};
 use crate::elements::Element;
 use crate::metrics::{Metric, MetricsSpec};
 use crate::quantity::{Quantity, QuantityText, Size};
-use crate::spec::{EcnUse, FlowSpec, Spec};
+use crate::spec::{EcnUse, FlowSpec, Lie, Spec};
 use crate::unit::Unit;
 
 /// Sentences about a scenario: a document, and what it resolved to, one spec for each alternative.
@@ -39,6 +39,7 @@ pub fn notes(document: &Document, alternatives: &[Spec]) -> Vec<String> {
     found.extend(ways.iter().flat_map(|way| way.repeated()));
     found.extend(unused_ecn(document, alternatives));
     found.extend(unanswered_marks(alternatives, rtt));
+    found.extend(unmarked_liars(alternatives));
     found.extend(unused_hosts(document, alternatives));
     found.extend(document.flows.iter().enumerate().flat_map(|(index, flow)| unused_times(index, flow, spec)));
     found
@@ -388,6 +389,19 @@ fn unused_ecn(document: &Document, alternatives: &[Spec]) -> Vec<String> {
         ));
     }
     found
+}
+
+/// Receivers that hide marks where none arrive.
+fn unmarked_liars(alternatives: &[Spec]) -> Option<String> {
+    let marking = |element: &ElementConfig| element.queue().is_some_and(|queue| marks(&queue.discipline));
+    let hidden = |spec: &Spec| {
+        let ecn = |flow: &FlowSpec| spec.forward.iter().any(marking) && flow.ecn(&spec.hosts) != EcnUse::None;
+        spec.flows.iter().filter(|flow| flow.receiver == Some(Lie::HidesCe)).map(ecn).collect::<Vec<_>>()
+    };
+    let hidden: Vec<bool> = alternatives.iter().flat_map(hidden).collect();
+    (!hidden.is_empty() && !hidden.contains(&true)).then(|| {
+        "flows: receiver = \"hides_ce\" has no effect: no packet of such a flow is marked.".to_owned()
+    })
 }
 
 /// Controllers that negotiate ECN on a path that marks, and do not answer the marks: nothing slows them there.

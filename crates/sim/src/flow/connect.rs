@@ -32,10 +32,10 @@ impl Flow {
     pub(super) fn on_syn(&mut self, now: Time, segment: &Segment, ecn: bool, back: &mut impl ReturnWire) {
         self.syns_arrived += 1;
         let late = self.late();
-        let Settings { sender, rmem, .. } = &*self.settings;
+        let Settings { sender, rmem, lie, .. } = &*self.settings;
         let ecn = if ecn { sender.ecn } else { EcnUse::None };
         let receiver =
-            self.receiver.get_or_insert_with(|| Receiver::new(sender.controller.mss, *rmem, ecn, now));
+            self.receiver.get_or_insert_with(|| Receiver::new(sender.controller.mss, *rmem, ecn, *lie, now));
         if let Some(late) = late {
             receiver.behave_as_linux(late.ack_timer);
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fullpipe_path::Ecn;
-use fullpipe_scenario::spec::{EcnUse, FlowSpec, HostSpec};
+use fullpipe_scenario::spec::{EcnUse, FlowSpec, HostSpec, Lie};
 use fullpipe_units::{Duration, Time};
 
 use crate::hosts::Late;
@@ -18,6 +18,8 @@ pub(crate) struct Settings {
     pub(crate) sender: SenderConfig,
     pub(crate) rmem: [u64; 3],
     pub(crate) gro: Duration,
+    /// How the receiver lies, if it does.
+    pub(crate) lie: Option<Lie>,
     /// What the host keeps of its connections, if it does.
     pub(crate) metrics: Option<Shared>,
     /// The run's.
@@ -27,6 +29,7 @@ pub(crate) struct Settings {
 impl Settings {
     pub(crate) fn new(
         sender: SenderConfig,
+        lie: Option<Lie>,
         hosts: &HostSpec,
         metrics: Option<Shared>,
         seed: u64,
@@ -35,14 +38,15 @@ impl Settings {
             sender,
             rmem: hosts.tcp_rmem_bytes.map(|bytes| bytes.as_u64()),
             gro: hosts.gro_ns,
+            lie,
             metrics,
             seed,
         }
     }
 
-    /// Whether a flow of this run with that sender can share them: all else is the run's.
-    pub(crate) fn are_for(&self, sender: &SenderConfig) -> bool {
-        self.sender == *sender
+    /// Whether a flow of this run with that sender and receiver can share them: all else is the run's.
+    pub(crate) fn are_for(&self, sender: &SenderConfig, lie: Option<Lie>) -> bool {
+        self.sender == *sender && self.lie == lie
     }
 
     /// The codepoint of a SYN and its answer.

@@ -15,7 +15,7 @@ mod window;
 use std::collections::VecDeque;
 
 use fullpipe_path::Ecn;
-use fullpipe_scenario::spec::EcnUse;
+use fullpipe_scenario::spec::{EcnUse, Lie};
 use fullpipe_units::{Duration, Time};
 
 use crate::clock::Jiffies;
@@ -75,6 +75,8 @@ pub(crate) struct Receiver {
     checks_stamps: bool,
     /// An ACK has to leave before the one for the present arrival: `early`.
     has_early: bool,
+    /// How it lies, if it does.
+    lie: Option<Lie>,
     marks: Marks,
     // draft 4.1.3.5.1#6b5bed: every connection has both
     /// Blocks to report, latest first (Linux: `selective_acks`).
@@ -98,7 +100,7 @@ pub(crate) struct Receiver {
 pub(crate) const ARRIVING: usize = std::mem::offset_of!(Receiver, duplicate_segments);
 
 impl Receiver {
-    pub(crate) fn new(mss: u32, rmem: [u64; 3], ecn: EcnUse, now: Time) -> Receiver {
+    pub(crate) fn new(mss: u32, rmem: [u64; 3], ecn: EcnUse, lie: Option<Lie>, now: Time) -> Receiver {
         Receiver {
             mss,
             next: 0,
@@ -114,7 +116,7 @@ impl Receiver {
             sack_count: 0,
             duplicate: None,
             echo_ms: 0,
-            quick: 0,
+            quick: if lie == Some(Lie::SplitsAcks) { 2 } else { 0 },
             ato: ATO_MIN,
             last_arrival: now,
             seen_data: false,
@@ -122,6 +124,7 @@ impl Receiver {
             compressed: 0,
             compressed_timer: Time::NEVER,
             has_early: false,
+            lie,
             marks: Marks::new(ecn),
             early: Acknowledgement::NONE,
             next_before: 0,
@@ -167,12 +170,20 @@ impl Receiver {
 
     /// Bytes delivered to the application.
     pub(crate) fn delivered_bytes(&self) -> u64 {
-        self.next_bytes
+        self.next_bytes - self.missing_segments() * self.mss as u64
     }
 
-    /// Segments delivered to the application.
+    /// Segments delivered to the application, and those whose loss it hides.
     pub(crate) fn delivered_segments(&self) -> u64 {
         self.next
+    }
+
+    /// Segments below `next` whose loss it hides, all of them full. Nothing waits in such a receiver: the others arrived.
+    pub(crate) fn missing_segments(&self) -> u64 {
+        if self.lie != Some(Lie::HidesLoss) {
+            return 0;
+        }
+        self.next + self.duplicate_segments + self.discarded_segments - self.arrived_segments
     }
 
     /// When a timer of the receiver is due.
@@ -234,7 +245,7 @@ impl Receiver {
         self.discarded_segments += arrival.segments as u64;
         if arrival.seq < self.next {
             let end = arrival.seq + arrival.segments as u64;
-            self.duplicate = Some((arrival.seq, end.min(self.next)));
+            self.report_duplicate(arrival.seq, end.min(self.next));
             self.quick_acks(MAX_QUICK_ACKS);
             self.ato = ATO_MIN;
         }
@@ -247,6 +258,9 @@ impl Receiver {
         let mark = if ECN { arrival.mark } else { None };
         let end = arrival.seq + arrival.segments as u64;
         let mut answer_now = mark.is_some_and(|mark| self.on_headers(arrival.segments, mark));
+        if arrival.seq > self.next && self.lie == Some(Lie::HidesLoss) {
+            self.hide_loss(arrival.seq);
+        }
         if arrival.seq > self.next {
             answer_now |= self.check_mark(mark, self.next);
             self.on_data_out_of_order(arrival, end);
@@ -274,7 +288,30 @@ impl Receiver {
         }
         let beyond = self.waiting.back().map_or(0, |last| (last.1 - self.next) * self.mss as u64);
         self.on_in_order(now, beyond);
+        if self.lie == Some(Lie::SplitsAcks) {
+            self.split_ack();
+        }
         self.check_ack(now, answer_now)
+    }
+
+    /// Behaves as if everything before segment `seq` had arrived.
+    #[cold]
+    fn hide_loss(&mut self, seq: u64) {
+        self.next_bytes += (seq - self.next) * self.mss as u64;
+        self.next = seq;
+    }
+
+    /// An ACK for a part of what arrived leaves before the one for all of it, now: such a receiver is always in quick-ACK mode.
+    /// Numbers count segments, so that one for half a segment has the last one's.
+    #[cold]
+    fn split_ack(&mut self) {
+        self.quick = self.quick.max(2);
+        if !self.has_early {
+            let mut half = Acknowledgement::new(AckKind::Plain, self.echo_ms, self.acked, self.window.edge());
+            self.sacks[..self.sack_count].iter().for_each(|block| half.report(*block));
+            self.early = half.with_echo(self.marks.echo());
+            self.has_early = true;
+        }
     }
 
     /// Counts marks, and takes note of the sender's reduction (Linux: `tcp_ecn_accept_cwr`). Returns whether an ACK must leave
@@ -385,7 +422,8 @@ impl Receiver {
 
     #[inline(never)]
     fn check_codepoint(&mut self, codepoint: Ecn, next: u64) -> bool {
-        let answer = self.marks.on_packet(codepoint);
+        let hidden = codepoint == Ecn::Ce && self.lie == Some(Lie::HidesCe);
+        let answer = self.marks.on_packet(if hidden { Ecn::Ect0 } else { codepoint });
         match answer {
             Answer::None => {}
             Answer::Quickly => {
@@ -494,7 +532,7 @@ mod tests {
     }
 
     fn with_ecn(ecn: EcnUse) -> Receiver {
-        Receiver::new(1000, [4096, 131_072, 1 << 31], ecn, Time::ZERO)
+        Receiver::new(1000, [4096, 131_072, 1 << 31], ecn, None, Time::ZERO)
     }
 
     fn arrive(receiver: &mut Receiver, at_us: u64, seq: u64) -> bool {

@@ -1,6 +1,7 @@
 //! Data out of order: the ranges that wait for a hole to close, and the blocks that report them (RFC 2018; RFC 2883).
 
 use fullpipe_path::prefetch::prefetch;
+use fullpipe_scenario::spec::Lie;
 
 use super::{Arrival, Receiver};
 
@@ -62,7 +63,14 @@ impl Receiver {
 
     pub(super) fn note_duplicate(&mut self, start: u64, end: u64) {
         self.duplicate_segments += end - start;
-        self.duplicate = Some((start, end));
+        self.report_duplicate(start, end);
+    }
+
+    pub(super) fn report_duplicate(&mut self, start: u64, end: u64) {
+        // Whoever hides losses does not tell of what came nevertheless.
+        if self.lie != Some(Lie::HidesLoss) {
+            self.duplicate = Some((start, end));
+        }
     }
 
     #[inline(always)]

@@ -165,6 +165,7 @@ RUNS: Mapping[str, Runs] = {
         (at.POLICER,),
         (Measure("goodput", "% of policed rate", take.use(of="policed"), more=True), RESENT),
     ),
+    "7.6 c": (at.LYING, (VICTIM, DROPS)),
     "7.7": (at.REORDERED, (USE,)),
     "7.8": (
         at.OUTAGES,

@@ -57,13 +57,26 @@ def silence(c: str, vary: Vary) -> Made:
 
 
 def _beside(
-    c: str, vary: Vary, *, victim: str, ours: int = 1, theirs: int = 1, ecn: bool = False, **more: Any
+    c: str,
+    vary: Vary,
+    *,
+    victim: str,
+    ours: int = 1,
+    theirs: int = 1,
+    ecn: bool = False,
+    lie: str = "",
+    **more: Any,
 ) -> Made:
-    """Flows of a controller beside flows of another; who is first depends on the seed."""
+    """Flows of a controller beside flows of another; who is first depends on the seed.
+
+    The receivers of the controller's own flows tell `lie`.
+    """
     flows: list[dict[str, Any]] = [
         {"controller": c, "label": "c", "count": ours, "start": f"{vary.between(0, 2):.6f} s"},
         {"controller": victim, "label": "v", "count": theirs, "start": f"{vary.between(0, 2):.6f} s"},
     ]
+    if lie:
+        flows[0]["receiver"] = lie
     if "far_ms" in more:
         flows[1]["rtt"] = f"{more.pop('far_ms')} ms"
     return made(vary, flows, hosts={"ecn": True} if ecn else {}, **{"seconds": 40, "after": 10, **more})
@@ -74,9 +87,9 @@ def unequal(c: str, vary: Vary) -> Made:
     return _beside(c, vary, victim=c, rtt=20, far_ms=100, bdp=20, seconds=60)
 
 
-def beside(name: str, *, quick: bool = False, **more: Any) -> Scene:
+def beside(name: str, *, quick: bool = False, only_sim: str = "", **more: Any) -> Scene:
     """A scene with flows of the controller and of another one."""
-    return Scene(name, partial(_beside, **more), quick)
+    return Scene(name, partial(_beside, **more), quick, only_sim)
 
 
 def _late(c: str, vary: Vary) -> Made:
@@ -289,6 +302,8 @@ _AGGREGATED = [
     )
     for ms in (2, 10, 20)
 ]
+# The bad Wi-Fi of C4's tests: an average of 7 ms is a share of (7 - 1) / 90.
+_WIFI = {"kind": "wifi", "collisions": "6.7 %"}
 _BURSTY = {"kind": "gilbert_elliott", "good_to_bad": "0.1 %", "bad_to_good": "20 %"}
 RADIO = [
     *(
@@ -297,6 +312,16 @@ RADIO = [
     ),
     alone("bursts of loss (Gilbert-Elliott)", rate=20, path={"after": [_BURSTY]}),
     alone("jitter of 20 ms", quick=True, rate=20, path={"jitter": "20 ms"}),
+    *(
+        alone(
+            f"Wi-Fi jitter of 7 ms, {rtt} ms",
+            quick=rtt == 2,
+            rate=10,
+            rtt=rtt,
+            path={"buffer": "100 packets", "after": [_WIFI]},
+        )
+        for rtt in (2, 40)
+    ),
     *_AGGREGATED,
     Scene("cellular trace, 300 packets", _cellular, quick=True),
 ]
@@ -367,6 +392,27 @@ MISBEHAVING = [
     Scene("beside 10 of 20 Mbit/s that do not react", _fixed, quick=True),
     Scene("beside pulses of 200 KB", _pulses),
     alone("1 % of packets twice", rate=20, path={"after": [{"kind": "duplicate", "probability": "1 %"}]}),
+]
+_LIES = "only the simulator's receivers lie"
+LYING = [
+    beside(
+        "its receiver hides loss, beside 1 cubic",
+        quick=True,
+        only_sim=_LIES,
+        victim="cubic",
+        lie="hides_loss",
+    ),
+    beside("its receiver splits ACKs, beside 1 cubic", only_sim=_LIES, victim="cubic", lie="splits_acks"),
+    beside(
+        "its receiver hides marks, codel, beside 1 cubic",
+        quick=True,
+        only_sim=_LIES,
+        victim="cubic",
+        lie="hides_ce",
+        ecn=True,
+        rtt=20,
+        path={"queue": "codel"},
+    ),
 ]
 OUTAGES = [
     outage("outage of 0.2 s", 0.2),

@@ -275,6 +275,11 @@ fn ineffective_flow_settings_are_noted() {
         ("stop = \"1 s\"", "", "flows[0].stop has no effect: the run ends at 1 s"),
         ("ecn = true", "", "flows[0].ecn = true has no effect: no queue of the path marks packets"),
         (
+            "receiver = \"hides_ce\"",
+            "",
+            "flows: receiver = \"hides_ce\" has no effect: no packet of such a flow",
+        ),
+        (
             "controller = \"bbr1\"",
             "pacing = true",
             "hosts.pacing = true has no effect: every controller asks",

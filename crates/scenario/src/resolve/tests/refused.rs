@@ -221,6 +221,11 @@ fn bad_flows_name_their_place() {
     );
     assert_all(&flow("max_cwnd = \"100 B\""), &["flows[0].max_cwnd", "below one packet"]);
     assert_all(&flow("max_cwnd = \"2000000000 packets\""), &["flows[0].max_cwnd", "above"]);
+    assert_all(&flow("receiver = \"hides_lose\""), &["flows[0].receiver", "hides_loss"]);
+    assert_all(
+        &flow("receiver = \"hides_loss\"\nsize = \"1 MB\""),
+        &["flows[0].receiver: \"hides_loss\" never gets what was lost", "as much as it can"],
+    );
     assert_all(&flow("label = \"\""), &["flows[0].label", "is empty"]);
     let taken = flow("count = 2\n[[flows]]\ncontroller = \"cubic\"\nlabel = \"bbr1-2\"");
     assert_all(&taken, &["flows[1].label: \"bbr1-2\" is taken"]);

@@ -149,6 +149,9 @@ fn scenario(number: u64) -> (Value, Steps) {
         if draws.one_in(6) {
             flow["rtt"] = json!(draws.pick(&["101 ms", "140 ms"]));
         }
+        if draws.one_in(6) {
+            flow["receiver"] = json!(draws.pick(&["splits_acks", "hides_ce", "hides_loss"]));
+        }
     }
     let hosts = &mut document["hosts"];
     hosts["ecn"] = json!(draws.one_in(3));
@@ -180,7 +183,7 @@ fn without_nulls(document: &mut Value) {
 /// The scenario in numbers. What cannot be had together is left out.
 fn spec(document: &mut Value) -> Spec {
     without_nulls(document);
-    for key in ["", "stop", "stagger", "start", "rtt", "unit", "queue"] {
+    for key in ["", "receiver", "stop", "stagger", "start", "rtt", "unit", "queue"] {
         let flows = document["flows"].as_array_mut().expect("a list of flows").iter_mut();
         flows.for_each(|flow| drop(flow.as_object_mut().map(|flow| flow.remove(key))));
         if ["unit", "queue"].contains(&key) {
@@ -233,11 +236,15 @@ fn path_limited_flows_use_rounds() {
         json!({ "path": { "jitter": "2 ms", "jitter_reorders": true } }),
         json!({ "path": { "after": [{ "kind": "policer", "rate": "20 Mbit/s", "burst": "60 KB" }] } }),
         json!({ "path": { "after": [{ "kind": "duplicate", "probability": "2 %" }] } }),
+        json!({ "path": { "after": [{ "kind": "wifi", "collisions": "0.1 %" }] } }),
         json!({ "path": { "changes": [{ "at": "300 ms", "rate": "9 Mbit/s", "rtt": "30 ms" }] } }),
         json!({ "path": { "burst": "20 KB" } }),
         json!({ "path": { "reverse": { "rate": "1 Mbit/s" } } }),
         json!({ "path": { "reverse": { "loss": "5 %" } } }),
         json!({ "flow": { "rtt": "33 ms" } }),
+        json!({ "flow": { "receiver": "hides_loss" } }),
+        json!({ "flow": { "receiver": "splits_acks" } }),
+        json!({ "path": { "queue": "codel" }, "hosts": { "ecn": true }, "flow": { "receiver": "hides_ce" } }),
         json!({ "flow": { "size": "70 KB" } }),
         json!({ "flow": { "stop": "333 ms" } }),
         json!({ "flow": { "requests": { "size": "20 KB", "pause": "3 ms" } } }),
