@@ -2,6 +2,7 @@
 #include "../c/fullpipe_stack.h"
 
 #include <picoquic.h>
+#include <picotls.h>
 #include <picoquic_crypto_provider_api.h>
 #include <stdio.h>
 #include <stdlib.h>
