@@ -99,7 +99,7 @@ fn config(setup: &Setup, tls: TlsConfig) -> tquic::Result<Config> {
     config.set_max_connection_window(window);
     config.set_max_stream_window(window);
     config.set_initial_max_data(window);
-    config.set_initial_max_stream_data_bidi_remote(window);
+    config.set_initial_max_stream_data_uni(window);
     config.set_congestion_control_algorithm(setup.controller.parse()?);
     Ok(config)
 }
@@ -153,7 +153,7 @@ impl Tquic {
         let Some(connection) = self.client().filter(|connection| connection.is_established()) else { return Ok(()) };
         let stream = match stream {
             Some(stream) => stream,
-            None => connection.stream_bidi_new(0, false)?,
+            None => connection.stream_uni_new(0, false)?,
         };
         if app.stopped {
             let _ = connection.stream_shutdown(stream, Shutdown::Write, 0);
@@ -192,7 +192,8 @@ impl Stack for Tquic {
         if let Err(error) = written.and_then(|()| self.ends[end].process_connections()) {
             eprintln!("end {end}: {error}");
         }
-        self.due[end] = self.ends[end].timeout().map_or(NEVER, |wait| now + wait.as_nanos() as u64);
+        // Its pacer rounds a wait down, and what a shorter one gives to nothing: called in time, it would wait forever.
+        self.due[end] = self.ends[end].timeout().map_or(NEVER, |wait| now + wait.as_nanos() as u64 + 1);
     }
 
     fn transmit(&mut self, end: usize, now: u64, out: &mut Vec<u8>) -> Option<Sent> {
@@ -232,7 +233,7 @@ fn main() -> std::io::Result<()> {
         licence: "Apache-2.0",
         controllers: &["bbr", "bbr3", "copa", "cubic"],
         tells: &["window", "srtt", "min_rtt", "pacing_rate", "lost", "acked"],
-        policy: "its pacer is kept to: what process_connections() sends, then its next timer; it finds the packet size by probes",
+        policy: "its pacer is kept to: what process_connections() sends, then a nanosecond after its next timer; it finds the packet size by probes",
         ..About::default()
     };
     serve(&about, Tquic::new)
