@@ -217,8 +217,7 @@ def made_by(made: Sequence[evidence.Line]) -> str:
         played = ", ".join([str(one["fullpipe"]), *one["ran_by"]])
         commands.setdefault(played, []).append(f"`{one['command']}`")
     return " ".join(
-        f"Made by {joined(list(dict.fromkeys(by)))}: Fullpipe {played}."
-        for played, by in commands.items()
+        f"Made by {joined(list(dict.fromkeys(by)))}: Fullpipe {played}." for played, by in commands.items()
     )
 
 

@@ -19,7 +19,8 @@ from typer.testing import CliRunner
 import fullpipe as fp
 from fullpipe import api
 from fullpipe.cli import app as cli
-from fullpipe.runs.worlds import quic, quic_stacks, stacks
+from fullpipe.report import tables
+from fullpipe.runs.worlds import quic, quic_stacks, stack_calls, stacks
 
 ADAPTER = Path(__file__).parent / "stack_stand_in.py"
 ADAPTERS = Path(__file__).parent.parent / "quic/adapters"
@@ -357,6 +358,24 @@ def test_a_check_names_the_first_packet_that_differs() -> None:
     again = json.loads(message)[1]
     assert not again["same"]
     assert "bytes of the client at" in again["differs"] and again["differs"].startswith("packet ")
+
+
+@needs_program
+@pytest.mark.parametrize(("how", "call"), [("", ""), ("clock", "clock_gettime"), ("draws", "getrandom")])
+def test_a_check_names_what_an_adapter_asks_its_machine_for(how: str, call: str) -> None:
+    found = quic_stacks.calls(toy(how), "reno", "500 ms")
+    if found is None:
+        pytest.skip("needs permission to trace a child process")
+    assert list(found) == ([call] if call else []) and all(count > 10 for count in found.values()), found
+    code, message = command("stacks", "check", adapter(how), "--controller", "reno", "--duration", "500 ms")
+    assert code == 0 and f"asks its machine for {call or 'neither time nor random numbers'}" in message, (
+        message
+    )
+
+
+def test_calls_of_an_untraceable_adapter_are_unknown() -> None:
+    assert stack_calls.counted(bytes(stack_calls.COUNTERS.size)) is None and stack_calls.counted(b"") is None
+    assert "cannot be seen here" in tables.stack_calls("reno", None)
 
 
 @needs_program
