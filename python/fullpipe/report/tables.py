@@ -374,8 +374,13 @@ def stack_calls(controller: str, calls: Mapping[str, int] | None) -> str:
             "What the adapter asks its machine for cannot be seen here: the system does not let it be traced."
         )
     counts = [f"{name} ({counted(count, 'call')})" for name, count in calls.items()]
+    harmless = (
+        " Calls without effect on packets, such as those of a language's runtime, do no harm."
+        if counts
+        else ""
+    )
     asked = joined(counts) or "neither time nor random numbers"
-    return f"In a run of {controller}, the adapter asks its machine for {asked}."
+    return f"In a run of {controller}, the adapter asks its machine for {asked}.{harmless}"
 
 
 def queues(found: Sequence[dict[str, Any]]) -> Fitting:

@@ -5,7 +5,7 @@ ptrace. It uses only the standard library, and is started by its path. Linux's v
 without a system call, is hidden from the command, whose libc or runtime then makes one. Not seen are the
 processor's own instructions (RDTSC, RDRAND). The report is a file of counters, which are kept even if this
 process is killed; they begin with the command's first write to its standard output, so that a language's
-start is not counted.
+start is not counted. A language's runtime may ask later, too: Python's buffered input reads the clock.
 """
 
 import ctypes
