@@ -212,20 +212,15 @@ def _failed(result: Result, scenario: str | None) -> str:
 
 def made_by(made: Sequence[evidence.Line]) -> str:
     """What made a table, and what played."""
-    commands: dict[str, list[str]] = {}
-    for one in (line["made"] for line in made):
-        played = ", ".join([str(one["fullpipe"]), *one["ran_by"]])
-        commands.setdefault(played, []).append(f"`{one['command']}`")
-    return " ".join(
-        f"Made by {joined(list(dict.fromkeys(by)))}: Fullpipe {played}." for played, by in commands.items()
+    commands = dict.fromkeys(f"`{one['made']['command']}`" for one in made)
+    played = dict.fromkeys(
+        word for one in made for word in (f"Fullpipe {one['made']['fullpipe']}", *one["made"]["ran_by"])
     )
+    return f"Made by {joined(list(commands))}: {', '.join(played)}."
 
 
 def short(found: Sequence[ConformanceReport]) -> str:
-    """How many cases each of a few controllers passes, and what it does on four paths.
-
-    The table of failures, on the same page, says what made it.
-    """
+    """What a few controllers do on four paths. The table of failures, on the same page, says what made it."""
     results = {(one.controller, result.case.name): result for one in found for result in one.results}
     cases = {result.case.name: result.case for one in found for result in one.results}
     columns = [one for one in COLUMNS if one[0] in cases]
@@ -234,13 +229,11 @@ def short(found: Sequence[ConformanceReport]) -> str:
         seeds = len(cases[name].seeds)
         worst = "1 seed" if seeds == 1 else f"worst of {seeds} seeds"
         heads.append(f"[{path}]({CASES}#{name}): {quantity} ({worst})")
-    lines = [f"| controller | {' | '.join(['cases passed', *heads])} |", "|" + "---|" * (2 + len(columns))]
-    by_name = {one.controller: one for one in found}
+    lines = [f"| controller | {' | '.join(heads)} |", "|" + "---|" * (1 + len(columns))]
     for controller in SHORT:
-        if controller in by_name:
+        if any(one.controller == controller for one in found):
             shown = [value(results[controller, name], key) for name, key, *_ in columns]
-            lines.append(f"| {' | '.join([f'`{controller}`', passed(by_name[controller]), *shown])} |")
-    lines += ["", *(f"* {path}: {cases[name].about}" for name, _, path, _ in columns)]
+            lines.append(f"| {' | '.join([f'`{controller}`', *shown])} |")
     return "\n".join(lines) + "\n"
 
 

@@ -169,15 +169,13 @@ def table(made: Sequence[evidence.Line], cases: Sequence[evidence.Line] = (), ol
         return "Nothing is recorded yet: `python bench/stacks.py --record`.\n"
     by = {(one["key"]["controller"], one["key"]["cell"]): one for one in made}
     suites = {
-        suite: {one.controller: quic_conform.passed(one) for one in quic_conform.conformities(cases, suite)}
+        suite: {
+            one.controller: quic_conform.passed(one).replace(" of ", "/")
+            for one in quic_conform.conformities(cases, suite)
+        }
         for suite in quic_conform.OF_SUITE
     }
-    heads = [
-        "controller",
-        *CELLS,
-        *(f"cases, {suite}" for suite in suites),
-        "packets a CPU second",
-    ]
+    heads = ["controller", *CELLS, f"cases: {', '.join(suites)}", "packets a CPU second"]
     rows = [
         " ".join(filter(None, [_repeats(made), quic_conform.made_by(made), older])),
         "",
@@ -187,8 +185,7 @@ def table(made: Sequence[evidence.Line], cases: Sequence[evidence.Line] = (), ol
     for controller in sorted({one["key"]["controller"] for one in made}, key=_rank):
         of = [by.get((controller, cell)) for cell in CELLS]
         shown = [f"`{controller}`", *map(_cell, of)]
-        shown += [found.get(controller, "–") for found in suites.values()]
-        shown += [_speed(of)]
+        shown += [", ".join(found.get(controller, "–") for found in suites.values()), _speed(of)]
         rows.append(f"| {' | '.join(shown)} |")
     return "\n".join(rows) + "\n"
 
@@ -199,7 +196,7 @@ def _repeats(made: Sequence[evidence.Line]) -> str:
     differ = sorted(f"`{controller}`" for controller, equal in of.items() if equal is False)
     if differ:
         return f"Equal seeds do not give equal packets for {joined(differ)}."
-    return "All repeat: equal seeds give equal packets."
+    return "Equal seeds give equal packets."
 
 
 def _rank(controller: str) -> tuple[bool, str]:

@@ -135,7 +135,10 @@ def test_the_cases_of_loss_based_control_have_a_table_of_their_own() -> None:
     assert script.conformities(made) == [], "they are no cases of BBRv3"
 
 
-@pytest.mark.parametrize(("equal", "message"), [(True, "All repeat: "), (False, "Equal seeds do not give ")])
+@pytest.mark.parametrize(
+    ("equal", "message"),
+    [(True, "Equal seeds give equal packets."), (False, "Equal seeds do not give equal packets for ")],
+)
 def test_table_of_stacks_names_those_that_do_not_repeat(
     equal: bool, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
