@@ -14,7 +14,6 @@ import os
 import platform
 import signal
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from struct import Struct
 
@@ -109,7 +108,7 @@ def _hide_vdso(pid: int) -> None:
                 memory.write(_IGNORE.to_bytes(8, "little"))
 
 
-def main(report: str, command: Sequence[str]) -> int:
+def main(report: str, command: list[str]) -> int:
     """Runs a command, and counts in the report."""
     with Path(report).open("r+b") as file, mmap.mmap(file.fileno(), COUNTERS.size) as counters:
         child = os.fork()

@@ -9,7 +9,9 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use fullpipe_stack::{About, App, NEVER, Sent, Setup, Stack, State, fill_random, serve};
-use tquic::{Config, Connection, Endpoint, PacketInfo, PacketSendHandler, Shutdown, TlsConfig, TransportHandler};
+use tquic::{
+    Config, Connection, Endpoint, PacketInfo, PacketSendHandler, Shutdown, TlsConfig, TransportHandler,
+};
 
 fullpipe_stack::virtual_clock!();
 
@@ -27,7 +29,15 @@ unsafe extern "C" {
 
 /// What tquic draws: the crates `rand` and `ring` ask the kernel by its number. A C function of six words is called as a variadic one.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn __wrap_syscall(number: c_long, a: usize, b: usize, c: usize, d: usize, e: usize, f: usize) -> c_long {
+unsafe extern "C" fn __wrap_syscall(
+    number: c_long,
+    a: usize,
+    b: usize,
+    c: usize,
+    d: usize,
+    e: usize,
+    f: usize,
+) -> c_long {
     if number != libc::SYS_getrandom {
         // SAFETY: the words of the caller.
         return unsafe { __real_syscall(number, a, b, c, d, e, f) };
@@ -85,6 +95,11 @@ struct Tquic {
     written: u64,
 }
 
+#[expect(clippy::disallowed_methods, reason = "this program's clock is the run's")]
+fn run_time() -> Instant {
+    Instant::now()
+}
+
 fn addresses(end: usize) -> (SocketAddr, SocketAddr) {
     let of = |host| SocketAddr::from(([10, 0, 0, host as u8 + 1], 1000));
     (of(end), of(1 - end))
@@ -114,7 +129,8 @@ fn server_tls() -> Result<TlsConfig, String> {
     };
     write().map_err(|error: std::io::Error| format!("{}: {error}", folder.display()))?;
     let file = |name| folder.join(name).to_string_lossy().into_owned();
-    let tls = TlsConfig::new_server_config(&file("cert.pem"), &file("key.pem"), vec![b"transfer".to_vec()], false);
+    let tls =
+        TlsConfig::new_server_config(&file("cert.pem"), &file("key.pem"), vec![b"transfer".to_vec()], false);
     let _ = std::fs::remove_dir_all(&folder);
     tls.map_err(in_words)
 }
@@ -127,12 +143,14 @@ impl Tquic {
     fn new(setup: &Setup) -> Result<Tquic, String> {
         let mut client = TlsConfig::new_client_config(vec![b"transfer".to_vec()], false).map_err(in_words)?;
         client.set_verify(false);
-        let configs = [config(setup, client).map_err(in_words)?, config(setup, server_tls()?).map_err(in_words)?];
+        let configs =
+            [config(setup, client).map_err(in_words)?, config(setup, server_tls()?).map_err(in_words)?];
         let seen = [Ears::default(), Ears::default()];
         let mut is_server = false;
         let ends = configs.map(|config| {
             let ears = &seen[usize::from(is_server)];
-            let end = Endpoint::new(Box::new(config), is_server, Box::new(ears.clone()), Rc::new(ears.clone()));
+            let end =
+                Endpoint::new(Box::new(config), is_server, Box::new(ears.clone()), Rc::new(ears.clone()));
             is_server = true;
             end
         });
@@ -147,10 +165,13 @@ impl Tquic {
         static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
         if app.total > 0 && self.connection.is_none() {
             let (local, remote) = addresses(0);
-            self.connection = Some(self.ends[0].connect(local, remote, Some("localhost"), None, None, None)?);
+            self.connection =
+                Some(self.ends[0].connect(local, remote, Some("localhost"), None, None, None)?);
         }
         let (stream, mut written) = (self.stream, self.written);
-        let Some(connection) = self.client().filter(|connection| connection.is_established()) else { return Ok(()) };
+        let Some(connection) = self.client().filter(|connection| connection.is_established()) else {
+            return Ok(());
+        };
         let stream = match stream {
             Some(stream) => stream,
             None => connection.stream_uni_new(0, false)?,
@@ -174,7 +195,7 @@ impl Tquic {
 impl Stack for Tquic {
     fn receive(&mut self, end: usize, _: u64, _: u8, datagram: &mut [u8]) {
         let (dst, src) = addresses(end);
-        if let Err(error) = self.ends[end].recv(datagram, &PacketInfo { src, dst, time: Instant::now() }) {
+        if let Err(error) = self.ends[end].recv(datagram, &PacketInfo { src, dst, time: run_time() }) {
             eprintln!("end {end}: {error}");
         }
     }
@@ -184,7 +205,7 @@ impl Stack for Tquic {
     }
 
     fn on_timeout(&mut self, end: usize, _: u64) {
-        self.ends[end].on_timeout(Instant::now());
+        self.ends[end].on_timeout(run_time());
     }
 
     fn application(&mut self, end: usize, now: u64, app: &App) {
