@@ -12,8 +12,8 @@
 #                  a browser (CHROMIUM=/usr/bin/chromium)
 #   make quic      builds the world `quic`, real QUIC endpoints in virtual time, for `--world quic`
 #   make test-quic checks it: formats, lints and tests of quic/, and what Python's tests need the stacks for
-#   make stack-smoltcp, stack-quiche, stack-s2n, stack-ngtcp2, stack-aioquic, stack-quicgo  builds an adapter, which brings another
-#                  stack into the world `quic`; .venv/bin/stack-smoltcp is then one for --stack
+#   make stack-smoltcp, stack-quiche, stack-tquic, stack-s2n, stack-ngtcp2, stack-aioquic, stack-quicgo  builds an adapter, which
+#                  brings another stack into the world `quic`; .venv/bin/stack-smoltcp is then one for --stack
 #   make mistakes  makes known mistakes one at a time, and shows that the tests catch each
 #   make differential  gives the same random events to Linux's C code and to our controllers, and compares after each;
 #                  needs Linux's source (apt install linux-source gcc); EVENTS=1000000 for a short run
@@ -78,8 +78,8 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .PHONY: help demo docs equal-builds test test-all lint lint-rust lint-python lint-citations test-rust test-no-std test-bpf test-python bpf-objects \
 	lab lab-engine lab-site \
-	lab-installed test-lab bench-lab quic test-quic stack-smoltcp stack-quiche stack-s2n stack-ngtcp2 stack-aioquic \
-	stack-quicgo mistakes differential audit package wheel test-wheel test-sdist check-elsewhere lock instructions bench clean
+	lab-installed test-lab bench-lab quic test-quic stack-smoltcp stack-quiche stack-tquic stack-s2n stack-ngtcp2 \
+	stack-aioquic stack-quicgo mistakes differential audit package wheel test-wheel test-sdist check-elsewhere lock instructions bench clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -211,7 +211,7 @@ STACKS := quic/adapters
 STACK_CARGO := CARGO_TARGET_DIR="$(abspath $(CARGO_TARGET))/stacks" cargo
 STACK_VENV := $(abspath $(CARGO_TARGET))/stacks/aioquic
 
-stack-smoltcp stack-quiche stack-s2n: stack-%: $(TOOLS)
+stack-smoltcp stack-quiche stack-tquic stack-s2n: stack-%: $(TOOLS)
 	$(STACK_CARGO) build --release --locked --manifest-path $(STACKS)/$*/Cargo.toml
 	install -m 755 "$(CARGO_TARGET)/stacks/release/stack-$*" $(BIN)/stack-$*
 

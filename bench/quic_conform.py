@@ -170,7 +170,7 @@ def tables(made: Sequence[evidence.Line], suite: str = BBR3, older: str = "") ->
     if suite != BBR3:
         return [failing]
     found = conformities(made)
-    return [short(found, f"{made_by(of_suite(made, BBR3))} {older}".strip()), failing]
+    return [short(found), failing]
 
 
 def failures_table(made: Sequence[evidence.Line], suite: str, older: str = "") -> str:
@@ -212,16 +212,15 @@ def _failed(result: Result, scenario: str | None) -> str:
 
 def made_by(made: Sequence[evidence.Line]) -> str:
     """What made a table, and what played."""
-    message = (one["made"] for one in made)
-    sentences = (
-        f"Made by `{one['command']}`: Fullpipe {', '.join([str(one['fullpipe']), *one['ran_by']])}."
-        for one in message
+    commands = dict.fromkeys(f"`{one['made']['command']}`" for one in made)
+    played = dict.fromkeys(
+        word for one in made for word in (f"Fullpipe {one['made']['fullpipe']}", *one["made"]["ran_by"])
     )
-    return " ".join(dict.fromkeys(sentences))
+    return f"Made by {joined(list(commands))}: {', '.join(played)}."
 
 
-def short(found: Sequence[ConformanceReport], by: str) -> str:
-    """How many cases each of a few controllers passes, and what it does on four paths."""
+def short(found: Sequence[ConformanceReport]) -> str:
+    """What a few controllers do on four paths. The table of failures, on the same page, says what made it."""
     results = {(one.controller, result.case.name): result for one in found for result in one.results}
     cases = {result.case.name: result.case for one in found for result in one.results}
     columns = [one for one in COLUMNS if one[0] in cases]
@@ -230,14 +229,11 @@ def short(found: Sequence[ConformanceReport], by: str) -> str:
         seeds = len(cases[name].seeds)
         worst = "1 seed" if seeds == 1 else f"worst of {seeds} seeds"
         heads.append(f"[{path}]({CASES}#{name}): {quantity} ({worst})")
-    lines = [by, "", f"| controller | {' | '.join(['cases passed', *heads])} |"]
-    lines += ["|" + "---|" * (2 + len(columns))]
-    by_name = {one.controller: one for one in found}
+    lines = [f"| controller | {' | '.join(heads)} |", "|" + "---|" * (1 + len(columns))]
     for controller in SHORT:
-        if controller in by_name:
+        if any(one.controller == controller for one in found):
             shown = [value(results[controller, name], key) for name, key, *_ in columns]
-            lines.append(f"| {' | '.join([f'`{controller}`', passed(by_name[controller]), *shown])} |")
-    lines += ["", *(f"* {path}: {cases[name].about}" for name, _, path, _ in columns)]
+            lines.append(f"| {' | '.join([f'`{controller}`', *shown])} |")
     return "\n".join(lines) + "\n"
 
 

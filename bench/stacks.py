@@ -22,6 +22,7 @@ import fullpipe as fp
 from fullpipe import evidence
 from fullpipe.measures.statistics import Estimate, estimate
 from fullpipe.runs.worlds import quic_stacks, registry, stacks
+from fullpipe.text import joined
 
 ROOT = Path(__file__).resolve().parent.parent
 FILE = ROOT / "results" / "stacks.jsonl"
@@ -163,38 +164,39 @@ def spent() -> float:
 
 
 def table(made: Sequence[evidence.Line], cases: Sequence[evidence.Line] = (), older: str = "") -> str:
-    """A row for each controller: a column for each path, cases passed, whether it repeats, and its speed."""
+    """A row for each controller: a column for each path, cases passed, and its speed; and which repeat."""
     if not made:
         return "Nothing is recorded yet: `python bench/stacks.py --record`.\n"
     by = {(one["key"]["controller"], one["key"]["cell"]): one for one in made}
     suites = {
-        suite: {one.controller: quic_conform.passed(one) for one in quic_conform.conformities(cases, suite)}
+        suite: {
+            one.controller: quic_conform.passed(one).replace(" of ", "/")
+            for one in quic_conform.conformities(cases, suite)
+        }
         for suite in quic_conform.OF_SUITE
     }
-    heads = [
-        "controller",
-        *CELLS,
-        *(f"cases, {suite}" for suite in suites),
-        "repeats",
-        "packets a CPU second",
-    ]
+    heads = ["controller", *CELLS, f"cases: {', '.join(suites)}", "packets a CPU second"]
     rows = [
-        f"{quic_conform.made_by(made)} {older}".strip(),
+        " ".join(filter(None, [_repeats(made), quic_conform.made_by(made), older])),
         "",
         f"| {' | '.join(heads)} |",
         "|" + "---|" * len(heads),
     ]
     for controller in sorted({one["key"]["controller"] for one in made}, key=_rank):
         of = [by.get((controller, cell)) for cell in CELLS]
-        first = next(one for one in of if one is not None)
         shown = [f"`{controller}`", *map(_cell, of)]
-        shown += [found.get(controller, "–") for found in suites.values()]
-        shown += [_REPEATS[first["equal_packets"]], _speed(of)]
+        shown += [", ".join(found.get(controller, "–") for found in suites.values()), _speed(of)]
         rows.append(f"| {' | '.join(shown)} |")
     return "\n".join(rows) + "\n"
 
 
-_REPEATS = {None: "linked", True: "yes", False: "no"}
+def _repeats(made: Sequence[evidence.Line]) -> str:
+    """Which controllers behind adapters give equal packets for equal seeds."""
+    of = {one["key"]["controller"]: one["equal_packets"] for one in made}
+    differ = sorted(f"`{controller}`" for controller, equal in of.items() if equal is False)
+    if differ:
+        return f"Equal seeds do not give equal packets for {joined(differ)}."
+    return "Equal seeds give equal packets."
 
 
 def _rank(controller: str) -> tuple[bool, str]:

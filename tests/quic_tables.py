@@ -12,9 +12,9 @@ SCRIPT = ROOT / "bench" / "quic_conform.py"
 SCENARIOS = Path("docs", "explanation", "quic")
 
 
-def bench() -> ModuleType:
-    """The script as a module."""
-    spec = importlib.util.spec_from_file_location("bench_quic_conform", SCRIPT)
+def bench(script: Path = SCRIPT) -> ModuleType:
+    """A script as a module."""
+    spec = importlib.util.spec_from_file_location(f"bench_{script.stem}", script)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

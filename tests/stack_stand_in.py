@@ -89,6 +89,8 @@ class Toy:
 
     def application(self, end: int, now: int, app: App) -> None:
         self._now = now
+        if HOW == "draws":
+            os.urandom(1)
         if end == 1 or not app.total:
             return
         self._total = app.total

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import fullpipe as fp
-from fullpipe import api
+from fullpipe import api, evidence
 from fullpipe.conformance import registry
 from fullpipe.conformance.conformance_report import ConformanceReport
 from fullpipe.conformance.results import (
@@ -133,3 +133,21 @@ def test_the_cases_of_loss_based_control_have_a_table_of_their_own() -> None:
         r"\| `newreno:loss_reduction=0.7` \| 2 of 3 \| `decrease-reno` \(0\.\d+; .+\) \|", rows[1]
     )
     assert script.conformities(made) == [], "they are no cases of BBRv3"
+
+
+@pytest.mark.parametrize(
+    ("equal", "message"),
+    [(True, "Equal seeds give equal packets."), (False, "Equal seeds do not give equal packets for ")],
+)
+def test_table_of_stacks_names_those_that_do_not_repeat(
+    equal: bool, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(ROOT / "bench")
+    script = bench(ROOT / "bench" / "stacks.py")
+    made = [
+        line | {"equal_packets": equal}
+        for line in evidence.read(ROOT / "results" / "stacks.jsonl")
+        if line["key"]["controller"] == "smoltcp:reno"
+    ]
+    first = script.table(made).partition("\n")[0]
+    assert first.startswith(message) and ("`smoltcp:reno`" in first) is not equal

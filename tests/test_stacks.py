@@ -19,7 +19,8 @@ from typer.testing import CliRunner
 import fullpipe as fp
 from fullpipe import api
 from fullpipe.cli import app as cli
-from fullpipe.runs.worlds import quic, quic_stacks, stacks
+from fullpipe.report import tables
+from fullpipe.runs.worlds import quic, quic_stacks, stack_calls, stacks
 
 ADAPTER = Path(__file__).parent / "stack_stand_in.py"
 ADAPTERS = Path(__file__).parent.parent / "quic/adapters"
@@ -357,6 +358,46 @@ def test_a_check_names_the_first_packet_that_differs() -> None:
     again = json.loads(message)[1]
     assert not again["same"]
     assert "bytes of the client at" in again["differs"] and again["differs"].startswith("packet ")
+
+
+@needs_program
+def test_a_check_names_what_an_adapter_asks_its_machine_for() -> None:
+    found = {how: quic_stacks.calls(toy(how), "reno", "500 ms") for how in ("", "draws")}
+    plain, draws = found[""], found["draws"]
+    if plain is None or draws is None:
+        pytest.skip("needs permission to trace a child process")
+    assert "getrandom" not in plain and draws["getrandom"] > 10, found
+    code, message = command(
+        "stacks", "check", adapter("draws"), "--controller", "reno", "--duration", "500 ms"
+    )
+    assert code == 0 and "the adapter asks its machine for" in message and "getrandom (" in message, message
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        ("pass", ""),
+        ("time.time()", "clock_gettime"),
+        ("os.urandom(1)", "getrandom"),
+        ("os.close(os.open('/dev/urandom', os.O_RDONLY))", "/dev/urandom"),
+    ],
+)
+def test_calls_of_a_program_are_counted_from_its_first_answer(call: str, name: str, tmp_path: Path) -> None:
+    report = tmp_path / "report"
+    report.write_bytes(bytes(stack_calls.COUNTERS.size))
+    script = f"import os, time\n{call}\nos.write(1, b'x')\nfor _ in range(20): {call}\nos._exit(3)"
+    words = [sys.executable, stack_calls.__file__, str(report), sys.executable, "-c", script]
+    done = subprocess.run(words, stdout=subprocess.PIPE)
+    found = stack_calls.counted(report.read_bytes())
+    if found is None:
+        pytest.skip("needs permission to trace a child process")
+    assert (done.returncode, done.stdout) == (3, b"x")
+    assert found == ({name: 20} if name else {})
+
+
+def test_calls_of_an_untraceable_adapter_are_unknown() -> None:
+    assert stack_calls.counted(bytes(stack_calls.COUNTERS.size)) is None and stack_calls.counted(b"") is None
+    assert "cannot be seen here" in tables.stack_calls("reno", None)
 
 
 @needs_program

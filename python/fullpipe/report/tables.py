@@ -1,6 +1,6 @@
 """Tables for the terminal."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.text import Text
@@ -26,6 +26,7 @@ from fullpipe.report.fitting import Fitting
 from fullpipe.report.unsupported import unsupported_runs
 from fullpipe.runs import doctor
 from fullpipe.runs.worlds import kernel_check
+from fullpipe.text import counted, joined
 
 MARK = " !"
 
@@ -364,6 +365,22 @@ def stack_checks(found: Sequence[Any]) -> Fitting:
         equal = "yes" if one.same else one.differs if one.wanted else "no, as it may be"
         table.add_row(one.controller, one.way, f"{one.packets:,}", one.digest, equal)
     return table
+
+
+def stack_calls(controller: str, calls: Mapping[str, int] | None) -> str:
+    """What an adapter asks its machine for in a run of a controller."""
+    if calls is None:
+        return (
+            "What the adapter asks its machine for cannot be seen here: the system does not let it be traced."
+        )
+    counts = [f"{name} ({counted(count, 'call')})" for name, count in calls.items()]
+    harmless = (
+        " Calls without effect on packets, such as those of a language's runtime, do no harm."
+        if counts
+        else ""
+    )
+    asked = joined(counts) or "neither time nor random numbers"
+    return f"In a run of {controller}, the adapter asks its machine for {asked}.{harmless}"
 
 
 def queues(found: Sequence[dict[str, Any]]) -> Fitting:

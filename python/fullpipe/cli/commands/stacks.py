@@ -55,8 +55,9 @@ def check(
     Each controller runs five times over one path. Four runs have the same seed and must send the same
     packets: two equal ones, in which virtual time advances in steps shorter than the path's delay; one in
     which it advances from event to event; and one like the first, on a processor that others keep busy. The
-    fifth has another seed, and may send other packets. The first packet that differs is named. Exit code 1:
-    the four differ.
+    fifth has another seed, and may send other packets. The first packet that differs is named. A last run
+    counts how often the adapter asks its machine for the time or for random numbers. Exit code 1: the four
+    differ.
     """
     from fullpipe.report import tables
     from fullpipe.runs.worlds import quic_stacks, stacks
@@ -69,5 +70,7 @@ def check(
         about = subject.about
         print(f"{about['name']} {about['version']} ({shlex.join(subject.command)}): {about['policy']}")
         console().print(tables.stack_checks(results))
+        first = results[0].controller
+        print(tables.stack_calls(first, quic_stacks.calls(subject, first, duration)))
     if not all(one.equal for one in results):
         raise typer.Exit(DISAGREE)

@@ -5,13 +5,15 @@ import hashlib
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from struct import Struct
 from typing import Any
 
+import fullpipe._native as _native
 from fullpipe.errors import mistake
-from fullpipe.runs.worlds import child, quic_program, stacks
+from fullpipe.runs.worlds import child, quic_program, stack_calls, stacks
 from fullpipe.scenario.scenario import from_document
 
 # A packet of a trace: when it leaves, its end, its ECN codepoint, and its length.
@@ -99,6 +101,21 @@ def check(subject: stacks.Stack, controllers: Sequence[str] | None, duration: st
             packets = len(trace) // _PACKET.size
             results.append(Checked(controller, way, packets, digest, seed == _SEED, trace == first, differs))
     return results
+
+
+def calls(subject: stacks.Stack, controller: str, duration: str) -> dict[str, int] | None:
+    """How often an adapter asks its machine for the time or for random numbers in a run.
+
+    None where it cannot be seen: the system does not let this process trace it, or its processor is unknown.
+    """
+    with tempfile.NamedTemporaryFile(prefix="fullpipe-calls-") as report:
+        report.write(bytes(stack_calls.COUNTERS.size))
+        report.flush()
+        words = (sys.executable, stack_calls.__file__, report.name, *subject.command)
+        with contextlib.suppress(_native.WorldError):
+            _trace(replace(subject, command=words), controller, duration, _SEED, instants=False)
+        report.seek(0)
+        return stack_calls.counted(report.read())
 
 
 def _trace(subject: stacks.Stack, controller: str, duration: str, seed: int, *, instants: bool) -> bytes:
