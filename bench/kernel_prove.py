@@ -160,14 +160,13 @@ def tables(lines: Sequence[evidence.Line], older: str = "") -> dict[str, str]:
     """What docs/how-to/bbr3-on-your-kernel.md shows."""
     head = [older, ""] if older else []
     replay = [one for one in lines if one["calls"] is not None]
-    rows = ["| controller | paths | calls | differ | not recorded | packet's state unknown | verified |"]
-    rows += ["|---|---|---|---|---|---|---|"]
+    rows = ["| controller | calls | differ | not recorded | packet's state unknown | verified |"]
+    rows += ["|---|---|---|---|---|---|"]
     for controller in dict.fromkeys(one["key"]["controller"] for one in replay):
         of = [one for one in replay if one["key"]["controller"] == controller]
         counts = [sum(one[name] for one in of) for name in ("calls", "different", "lost", "unknown")]
         shown = (
             f"`{controller}`",
-            len(of),
             *(f"{one:,}" for one in counts),
             f"{max(one['verified'] for one in of):,}",
         )
