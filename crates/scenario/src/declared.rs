@@ -486,7 +486,7 @@ const OWN: &[Own] = &[
     (
         "router",
         "text",
-        "\"tbf\": the link is Linux's tc-tbf, which takes or drops a host's bursts whole; needs --burst",
+        "\"tbf\": the link is Linux's tc-tbf, which takes or drops a TSO burst whole; needs --burst, its bucket's size",
         "",
         None,
         "none",
@@ -495,7 +495,7 @@ const OWN: &[Own] = &[
     (
         "burst",
         "size",
-        "The link is a token bucket of this size, filled at --rate; with --router, it is tc-tbf's",
+        "The link is a token bucket of this size, filled at --rate",
         "32 KB",
         None,
         "none",

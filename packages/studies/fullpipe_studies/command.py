@@ -48,7 +48,7 @@ Out = Annotated[
     Path | None,
     typer.Option(
         help="Folder for the results; several papers get a subfolder each.",
-        show_default="out/study-PAPER",
+        show_default="out/study-PAPER; with --quick out/study-PAPER-quick",
         parser=path,
     ),
 ]
@@ -173,7 +173,14 @@ def controls(
     ],
     full: Annotated[bool, typer.Option("--full", help="With whole grids and all seeds.")] = False,
     seeds: Annotated[int | None, typer.Option(help=SEEDS_HELP, show_default="the claim's own")] = None,
-    out: Out = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for the runs, which `study run` uses, too; several papers get a subfolder each.",
+            show_default="out/study-PAPER-quick; with --full out/study-PAPER",
+            parser=path,
+        ),
+    ] = None,
     record: Annotated[
         bool, typer.Option("--record", help="In a checkout: put the results into results/controls.jsonl.")
     ] = False,
@@ -181,7 +188,7 @@ def controls(
 ) -> None:
     """Run claims with wrong controllers in place of their own, which the claims' checks must reject.
 
-    In the simulator; without --full in the quick form, in the folder of `study run --quick`.
+    In the simulator; without --full in the quick form.
     """
     from fullpipe import evidence
     from fullpipe.errors import mistake

@@ -66,7 +66,8 @@ def advise(
         str | None,
         typer.Option(
             help="Duration of a long flow's run.",
-            show_default="300 round trips within 20 to 60 s; less on fast paths; the answer states it",
+            show_default="300 round trips, from 20 to 60 s; below 20 s only where the rate is high or the "
+            "RTT short",
         ),
     ] = None,
     goal: Goal = None,

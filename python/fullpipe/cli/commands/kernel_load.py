@@ -22,8 +22,8 @@ Profile = Annotated[
     str | None,
     typer.Option(
         help="Of bbr3: draft (as the IETF's), linux (as in Google's kernel), or repaired (the draft's with "
-        "changes, to follow a rate that falls). Without changed parameters, the default is repaired, because "
-        "the draft may never follow (docs/reports/bbr3-rate-drop.md).",
+        "changes, to follow a rate that falls). The default is repaired, because the draft may never follow "
+        "(docs/reports/bbr3-rate-drop.md).",
         show_default="repaired",
     ),
 ]
@@ -55,7 +55,7 @@ def load(
     Needs root, Linux 6.10 or newer with BTF, and libbpf; no compiler. Nothing has to keep running. It stays
     until `fullpipe kernel unload` or the next boot. docs/how-to/bbr3-on-your-kernel.md has what was tested.
     """
-    if controller == "bbr3" and profile is None:
+    if profile is None and controller.partition(":")[0] == "bbr3" and "profile=" not in controller:
         profile = _DEFAULT_PROFILE
     mark = "," if ":" in controller else ":"
     chosen = controller if profile is None else f"{controller}{mark}profile={profile}"
@@ -148,7 +148,14 @@ def described(one: dict[str, Any]) -> list[str]:
     more={"rate": " Needed, unless --deliveries is given.", "rtt": " Needed."},
 )
 def prove(
-    controller: Controller,
+    controller: Annotated[
+        str,
+        typer.Argument(
+            metavar="CONTROLLER",
+            help="bbr3 (the draft's), bbr3:profile=repaired, bbr3:profile=linux or bbr1, with parameters, such "
+            "as bbr1:probe_gain=1.1.",
+        ),
+    ],
     path: dict[str, Any],
     duration: Annotated[str, typer.Option(help="How long to run.")] = "10 s",
     flows: Annotated[int, typer.Option(help="How many flows use it.")] = 1,

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from fullpipe.cli import options as shared
-from fullpipe.cli.options import Ecn, say
+from fullpipe.cli.options import say
 from fullpipe.scenario.path import OPTIONS
 
 _OF_PATH = tuple(one.name for one in OPTIONS if one.ways != "both")
@@ -85,7 +85,7 @@ def shell(
             show_default="none",
         ),
     ] = None,
-    ecn: Ecn = False,
+    ecn: Annotated[bool, typer.Option("--ecn", help="Negotiate ECN at both ends.")] = False,
     seed: Annotated[
         int | None,
         typer.Option(help="Seed of random loss and jitter.", show_default="that of --path, or a new one"),

@@ -55,9 +55,9 @@ def check(
     Each controller runs five times over one path. Four runs have the same seed and must send the same
     packets: two equal ones, in which virtual time advances in steps shorter than the path's delay; one in
     which it advances from event to event; and one like the first, on a processor that others keep busy. The
-    fifth has another seed, and may send other packets. The first packet that differs is named. A last run
-    counts how often the adapter asks its machine for the time or for random numbers. Exit code 1: the four
-    differ.
+    fifth has another seed, and may send other packets. The first packet that differs is named. Then
+    the first controller runs once more, and each request of the adapter for the time or for random numbers
+    is counted. Exit code 1: the four differ.
     """
     from fullpipe.report import tables
     from fullpipe.runs.worlds import quic_stacks, stacks
