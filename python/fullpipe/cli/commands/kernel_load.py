@@ -152,8 +152,8 @@ def prove(
         str,
         typer.Argument(
             metavar="CONTROLLER",
-            help="bbr3 (the draft's), bbr3:profile=repaired, bbr3:profile=linux or bbr1, with parameters, such "
-            "as bbr1:probe_gain=1.1.",
+            help="bbr3 (the draft's), bbr3:profile=repaired, bbr3:profile=linux or bbr1, with parameters, "
+            "such as bbr1:probe_gain=1.1.",
         ),
     ],
     path: dict[str, Any],

@@ -56,8 +56,8 @@ def probe(
         str | None,
         typer.Option(
             help="Longest time of the measurement. serve waits no longer than this for a client, and then "
-            "measures no longer than this. The smaller budget of both ends applies. From '45 s' on, the queue "
-            "discipline of the way back is measured, too.",
+            "measures no longer than this. The smaller budget of both ends applies. From '45 s' on, the "
+            "queue discipline of the way back is measured, too.",
             show_default="30 s; 120 s with serve",
         ),
     ] = None,
@@ -67,8 +67,8 @@ def probe(
         list[str] | None,
         typer.Option(
             "--cc",
-            help="Kernel's controller of the TCP flows that run last over the path. The same flows are simulated "
-            "on the measured path, to show how good the measurement is. May be repeated.",
+            help="Kernel's controller of the TCP flows that run last over the path. The same flows are "
+            "simulated on the measured path, to show how good the measurement is. May be repeated.",
             show_default="cubic",
         ),
     ] = None,
