@@ -13,11 +13,14 @@ import argparse
 import itertools
 import json
 import os
+import shlex
+import shutil
 import statistics
 import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +47,8 @@ def main() -> int:
     parser.add_argument("--only", choices=("replay", "cost"))
     parser.add_argument("--record", action="store_true", help=f"put the lines into results/{FILE.name}")
     asked = parser.parse_args()
+    if missing := [one for one in ("bpftool", "iperf3", "ss") if shutil.which(one) is None]:
+        sys.exit(f"{', '.join(missing)} is missing (Debian, Ubuntu: bpftool, iperf3, iproute2)")
     lines = [] if asked.only == "cost" else replayed(asked.seconds)
     lines += [] if asked.only == "replay" else costs()
     if asked.record:
@@ -56,7 +61,7 @@ def line(controller: str, path: str, **measured: Any) -> evidence.Line:
     """A line of results/kernel.jsonl; what its kind does not measure is null."""
     world = registry.named("kernel")
     empty = dict.fromkeys(("calls", "different", "lost", "unknown", "verified", "gbps", "of_bbr", "ack_ns"))
-    command = "python bench/kernel_prove.py --record"
+    command = shlex.join(["python", "bench/kernel_prove.py", *sys.argv[1:]])
     return {
         "key": {"controller": controller, "path": path},
         "made": evidence.made(command, {world.name: world.build()}, [os.uname().release]),
@@ -93,27 +98,25 @@ def replayed(seconds: int) -> list[evidence.Line]:
 
 def costs() -> list[evidence.Line]:
     """A line for each controller: its throughput without a bottleneck, in turn with the kernel's `bbr`."""
-    names = {f"prove_{at}": one for at, one in enumerate(LOADED)} | {one: one for one in OWN}
+    ours = {f"prove_{at}": one for at, one in enumerate(LOADED)}
+    names = ours | {one: one for one in OWN}
     gbps: dict[str, list[float]] = defaultdict(list)
+    spent = {}
     counting = Path("/proc/sys/kernel/bpf_stats_enabled")
-    before = counting.read_text(encoding="ascii")
-    for name in names.keys() - set(OWN):
-        _native.kernel_load(names[name], name, as_default=False)
-    try:
+    with ExitStack() as held:
+        held.callback(counting.write_text, counting.read_text(encoding="ascii"), encoding="ascii")
+        for name, controller in ours.items():
+            _native.kernel_load(controller, name, as_default=False)
+            held.callback(_native.kernel_unload, name)
         for _ in range(ROUNDS):
             for name in names:
                 gbps[name].append(throughput(name))
         # Counting takes time, so nothing else is measured meanwhile.
         counting.write_text("1", encoding="ascii")
-        spent = {}
-        for name in names.keys() - set(OWN):
+        for name in ours:
             earlier = programs()
             throughput(name)
             spent[name] = nanoseconds(earlier, programs())
-    finally:
-        counting.write_text(before, encoding="ascii")
-        for name in names.keys() - set(OWN):
-            _native.kernel_unload(name)
     return [
         line(
             controller,
@@ -127,13 +130,15 @@ def costs() -> list[evidence.Line]:
 
 
 def throughput(name: str) -> float:
-    """Gbit/s of one flow of iperf3 over the loopback device of a namespace that ends with it."""
+    """Gbit/s of one flow of iperf3 over the loopback device of a namespace of its own."""
     inside = (
-        "ip link set lo up; iperf3 -s -1 -D > /dev/null; until ss -ltn | grep -q :5201; do sleep 0.05; done; "
+        "ip link set lo up; iperf3 -s -1 > /dev/null & until ss -ltn | grep -q :5201; do sleep 0.05; done; "
         f"iperf3 -c 127.0.0.1 -C {name} -t {ROUND_S} -J"
     )
-    words = ["unshare", "--net", "sh", "-c", inside]
-    found = json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
+    # All processes of the namespace end with this command.
+    words = ["unshare", "--net", "--pid", "--fork", "--kill-child", "sh", "-c", inside]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=ROUND_S + 30)
+    found = json.loads(done.stdout)
     if "error" in found:
         sys.exit(f"iperf3 -C {name}: {found['error']}")
     return float(found["end"]["sum_received"]["bits_per_second"]) / 1e9
@@ -179,7 +184,8 @@ def tables(lines: Sequence[evidence.Line], older: str = "") -> dict[str, str]:
             f"| `{name}` | {rate['median']:.1f} ({rate['low']:.1f} to {rate['high']:.1f}) | "
             f"{one['of_bbr']:.2f} | {took} |"
         )
-    return {"kernel-replay": "\n".join([*head, *rows]) + "\n", "kernel-cost": "\n".join(fast) + "\n"}
+    cost = fast if len(fast) > 2 else ["Not measured yet."]
+    return {"kernel-replay": "\n".join([*head, *rows]) + "\n", "kernel-cost": "\n".join(cost) + "\n"}
 
 
 if __name__ == "__main__":

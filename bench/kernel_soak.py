@@ -21,6 +21,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import fullpipe._native as _native
@@ -72,7 +73,7 @@ def kernel_messages() -> list[str]:
 def own_network(settings: dict[str, str], link: tuple[str, ...]) -> None:
     """A network namespace of this thread's own, with a loopback device."""
     if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET) != 0:
-        sys.exit(f"cannot make a network namespace: {os.strerror(ctypes.get_errno())}")
+        raise OSError(f"cannot make a network namespace: {os.strerror(ctypes.get_errno())}")
     subprocess.run(["ip", "link", "set", "lo", "up", "mtu", "1500"], check=True)
     for words in link:
         subprocess.run(words.split(), check=True)
@@ -184,7 +185,15 @@ class Soak:
             self.counts[what] += how_many
 
     def work(self, numbers: Iterator[int], settings: dict[str, str], link: tuple[str, ...]) -> None:
-        """Connects until there are no more numbers, in one network namespace after another."""
+        """Connects until there are no more numbers; what ends it early is a failure."""
+        try:
+            self._work(numbers, settings, link)
+        except (OSError, subprocess.SubprocessError) as error:
+            with self.lock:
+                self.failures.append(f"a worker: {error}")
+
+    def _work(self, numbers: Iterator[int], settings: dict[str, str], link: tuple[str, ...]) -> None:
+        """In one network namespace after another."""
         while True:
             with self.lock:
                 some = list(itertools.islice(numbers, STAY))
@@ -207,34 +216,38 @@ def run(connections: int, loads: int) -> dict[str, object]:
     """The soak; its figures."""
     before = bpf("prog"), bpf("map"), kernel_messages()
     began = time.monotonic()
-    for name, controller in NAMES.items():
-        _native.kernel_load(controller, name, as_default=False)
     soak = Soak()
     rounds = len(ROUNDS)
     loaded = 0
-    for number, (settings, link) in enumerate(ROUNDS):
-        numbers = iter(range(number * connections // rounds, (number + 1) * connections // rounds))
-        threads = [threading.Thread(target=soak.work, args=(numbers, settings, link)) for _ in range(WORKERS)]
-        for thread in threads:
-            thread.start()
-        # Meanwhile one after the other goes and comes back.
-        while loaded < (number + 1) * loads // rounds:
-            name = list(NAMES)[loaded % len(NAMES)]
-            _native.kernel_unload(name)
-            _native.kernel_load(NAMES[name], name, as_default=False)
-            loaded += 1
-        for thread in threads:
-            thread.join()
-    fallen = Counter[str]()
-    for one in json.loads(_native.kernel_status()):
-        fallen.update(
-            {
-                cause: count
-                for cause, count in one["counters"].items()
-                if cause.startswith("fallen_") and count
-            }
-        )
-        _native.kernel_unload(one["name"])
+    with ExitStack() as held:
+        for name, controller in NAMES.items():
+            _native.kernel_load(controller, name, as_default=False)
+            held.callback(unload, name)
+        for number, (settings, link) in enumerate(ROUNDS):
+            numbers = iter(range(number * connections // rounds, (number + 1) * connections // rounds))
+            threads = [
+                threading.Thread(target=soak.work, args=(numbers, settings, link)) for _ in range(WORKERS)
+            ]
+            for thread in threads:
+                thread.start()
+            # Meanwhile one after the other goes and comes back.
+            while loaded < (number + 1) * loads // rounds:
+                name = list(NAMES)[loaded % len(NAMES)]
+                _native.kernel_unload(name)
+                _native.kernel_load(NAMES[name], name, as_default=False)
+                loaded += 1
+            for thread in threads:
+                thread.join()
+        fallen = Counter[str]()
+        for name in NAMES:
+            (one,) = json.loads(_native.kernel_status(name))
+            fallen.update(
+                {
+                    cause: count
+                    for cause, count in one["counters"].items()
+                    if cause.startswith("fallen_") and count
+                }
+            )
     left = settled(before[0], before[1])
     return {
         **soak.counts,
@@ -245,6 +258,12 @@ def run(connections: int, loads: int) -> dict[str, object]:
         "dmesg": kernel_messages()[len(before[2]) :],
         "seconds": round(time.monotonic() - began, 1),
     }
+
+
+def unload(name: str) -> None:
+    """Removes one that may be gone."""
+    with suppress(_native.WorldError):
+        _native.kernel_unload(name)
 
 
 def settled(programs: Counter[str], maps: Counter[str]) -> list[str]:
@@ -265,6 +284,10 @@ def main() -> int:
     arguments = parser.parse_args()
     found = run(arguments.connections, arguments.loads)
     print(json.dumps(found, indent=2))
+    idle = [name for name in ("dropped", "out_of_order") if not found.get(name)]
+    if idle or found.get("connections") != arguments.connections:
+        print(f"not all was tried: {', '.join(idle) or 'connections are missing'}", file=sys.stderr)
+        return 1
     return 1 if found["failures"] or found["left"] or found["dmesg"] else 0
 
 

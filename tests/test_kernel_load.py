@@ -55,13 +55,19 @@ def loadable(kernel_world: None) -> None:
 
 
 @pytest.fixture
-def loaded(loadable: None) -> Generator[str]:
-    """bbr3, under a name of this test's own."""
-    done = command("kernel", "load", "bbr3", "--profile", "draft", "--as", NAME, "--json")
-    assert done.returncode == 0, done.stderr
+def name(loadable: None) -> Generator[str]:
+    """A name of this test's own, which is free afterwards."""
     yield NAME
     command("kernel", "unload", NAME)
     assert NAME not in available()
+
+
+@pytest.fixture
+def loaded(name: str) -> str:
+    """bbr3, as the draft has it."""
+    done = command("kernel", "load", "bbr3", "--profile", "draft", "--as", NAME, "--json")
+    assert done.returncode == 0, done.stderr
+    return name
 
 
 def connected(name: str, family: socket.AddressFamily) -> tuple[socket.socket, threading.Thread]:
@@ -146,37 +152,35 @@ def test_a_parameter_reaches_the_kernel(loadable: None) -> None:
         command("kernel", "unload", name)
 
 
-def test_the_default_is_set_and_put_back(loadable: None) -> None:
+def test_the_default_is_set_and_put_back(name: str) -> None:
     """In a network namespace of its own, because each has a default of its own."""
     ours = f"{sys.executable} -m fullpipe kernel"
     default = "cat /proc/sys/net/ipv4/tcp_congestion_control"
-    steps = f"{default}; {ours} load bbr3 --as {NAME} --default; {default}; {ours} unload {NAME}; {default}"
+    steps = f"{default} && {ours} load bbr3 --as {name} --default && {default}"
+    steps += f" && {ours} unload {name} && {default}"
     done = subprocess.run(["unshare", "--net", "sh", "-c", steps], capture_output=True, text=True, check=True)
     before, loaded, tells, between, removed, again, after = done.stdout.splitlines()
-    assert loaded.startswith(f"bbr3:profile=repaired is loaded as {NAME} (object ")
-    assert tells == f"New connections use it. `fullpipe kernel unload {NAME}` restores {before}."
-    assert (between, after) == (NAME, before) and before != NAME
-    assert removed == f"{NAME} is removed." and again == f"The default is {before} again."
+    assert loaded.startswith(f"bbr3:profile=repaired is loaded as {name} (object ")
+    assert tells == f"New connections use it. `fullpipe kernel unload {name}` restores {before}."
+    assert (between, after) == (name, before) and before != name
+    assert removed == f"{name} is removed." and again == f"The default is {before} again."
 
 
-def test_the_unit_loads_it_again(loadable: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_unit_loads_it_again(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(kernel_load, "UNITS", tmp_path)
-    words = ["kernel", "load", "bbr1:probe_gain=1.25", "--as", NAME, "--persist"]
+    words = ["kernel", "load", "bbr1:probe_gain=1.25", "--as", name, "--persist"]
     done = CliRunner().invoke(cli.app, words)
     assert done.exit_code == 0, done.output
-    assert f"At boot: systemctl enable fullpipe-{NAME}" in done.output
+    assert f"At boot: systemctl enable fullpipe-{name}" in done.output
     (unit,) = tmp_path.iterdir()
     started, stopped = re.findall(r"^ExecSt(?:art|op)=(.+)$", unit.read_text(encoding="utf-8"), re.MULTILINE)
     # What systemd runs when it stops, and at the next boot.
     subprocess.run(stopped.split(), check=True)
-    assert NAME not in available()
-    try:
-        subprocess.run(started.split(), check=True)
-        assert status(NAME)["controller"] == "bbr1:probe_gain=1.25"
-        left = CliRunner().invoke(cli.app, ["kernel", "unload", NAME])
-        assert f"systemctl disable fullpipe-{NAME}, and remove {unit}" in " ".join(left.output.split())
-    finally:
-        command("kernel", "unload", NAME)
+    assert name not in available()
+    subprocess.run(started.split(), check=True)
+    assert status(name)["controller"] == "bbr1:probe_gain=1.25"
+    left = CliRunner().invoke(cli.app, ["kernel", "unload", name])
+    assert f"systemctl disable fullpipe-{name}, and remove {unit}" in " ".join(left.output.split())
 
 
 @pytest.mark.skipif(shutil.which("iperf3") is None, reason="iperf3 is not installed")

@@ -50,8 +50,10 @@ pub fn load(choice: &ControllerChoice, name: &str, as_default: bool) -> Result<S
     })?;
     if as_default {
         // A crash of this process from here on leaves what `unload` can undo.
-        fs::write(DEFAULT, name)
-            .map_err(|error| KernelError::system(format!("make {name} the default"), error))?;
+        fs::write(DEFAULT, name).map_err(|error| {
+            let _ = unload(name);
+            KernelError::system(format!("make {name} the default"), error)
+        })?;
     }
     Ok(about.to_string())
 }
