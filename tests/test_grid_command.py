@@ -83,7 +83,7 @@ def test_what_a_grid_prints_and_leaves(tiny: Path, capsys: pytest.CaptureFixture
         "Goodput: median difference",
         "2 of 2 cells agree",
         "8 of 8",
-        "Close: in some measure they do not, but each difference is within its tolerance.",
+        "Otherwise, if each difference of means is within its tolerance, Close; if not, Differs.",
         "Tolerances of a cell: goodput 3%, mean RTT 5%, p95 RTT 10%, retransmissions a factor of 1.25",
     ):
         assert data in out

@@ -4,7 +4,6 @@ use std::io;
 
 use fullpipe_emu::sysctl::sysctl;
 use fullpipe_emu::{EmuError, Path};
-use fullpipe_scenario::ScenarioError;
 use fullpipe_scenario::spec::{HostSpec, Spec};
 
 use crate::KernelError;
@@ -17,7 +16,8 @@ use crate::host::MAX_FLOWS;
 /// # Errors
 /// When some flows are to negotiate ECN and others are not, or a receiver is to lie.
 pub(crate) fn hosts_of(spec: &Spec) -> Result<HostSpec, KernelError> {
-    spec.check_no_lie("the kernel").map_err(unsupported_field)?;
+    spec.check_no_lie("the kernel")
+        .map_err(|error| unsupported(error.field, &error.given, &error.problem, error.fix))?;
     match spec.shared_ecn() {
         Ok(ecn) => Ok(HostSpec { ecn, ..spec.hosts.clone() }),
         Err(number) => Err(KernelError::from(EmuError::Unsupported {
@@ -30,12 +30,12 @@ pub(crate) fn hosts_of(spec: &Spec) -> Result<HostSpec, KernelError> {
 
 /// Refuses programs where they do not run.
 pub(crate) fn check_no_program(spec: &Spec, place: &str) -> Result<(), KernelError> {
-    spec.check_no_program(place).map_err(unsupported_field)
+    spec.check_no_program(place)
+        .map_err(|error| unsupported(error.field, &error.given, &error.problem, error.fix))
 }
 
-fn unsupported_field(error: ScenarioError) -> KernelError {
-    let reason = format!("{} {}", error.given, error.problem);
-    EmuError::Unsupported { field: error.field, reason, fix: error.fix.into() }.into()
+fn unsupported(field: String, given: &str, problem: &str, fix: impl Into<String>) -> KernelError {
+    EmuError::Unsupported { field, reason: format!("{given} {problem}"), fix: fix.into() }.into()
 }
 
 /// Refuses scenarios that the kernel world cannot run, before anything is set up.
