@@ -3,18 +3,21 @@
 import json
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
 from conftest import command
 from fullpipe import evidence
 from fullpipe.runs.store import Store
 from fullpipe.scenario.scenario import from_document
 from fullpipe_studies import catalogue, controls, run
+from fullpipe_studies import command as study
 from fullpipe_studies.catalogue import About, Built
-from fullpipe_studies.checks import within
+from fullpipe_studies.checks import Over, within
 from fullpipe_studies.claim import Check, Claim, Control, Data, Finding, Grid, Row, Size, Trial
 from fullpipe_studies.controls import Answer, Controlled
 
@@ -85,6 +88,15 @@ def test_a_judge_rejects_a_control_or_is_found_not_to(tmp_path: Path) -> None:
     assert strict["reno"].answer is lenient["fixed:rate=1"].answer is Answer.PASSED
 
 
+def test_long_names_do_not_make_two_scenarios_one(tmp_path: Path) -> None:
+    long = replace(fills(8), name="fills" * 20)
+    plan, store = run.Plan(long, Size.QUICK, ("sim",), 3, 1), Store(tmp_path)
+    (finding,) = run.examine(plan, store, run.carry_out(plan.tasks[:3], store)).findings
+    assert finding.missing is not None and finding.missing.startswith("1 of 2 cells")
+    (finding,) = run.examine(plan, store, run.carry_out(plan.tasks, store)).findings
+    assert finding.missing is None and finding.fewer is None
+
+
 def checked(least: float, *, shape: bool, ours: float = 1.0) -> Check:
     return within(f"shape {shape}", [ours] * 3, paper="words", least=least, shape=shape)
 
@@ -108,6 +120,30 @@ def test_only_checks_that_the_claim_meets_reject(
         for shape, number in (own, wrong)
     )
     assert Controlled.of("a.b", "vegas", first, second).answer is answer
+
+
+def test_missing_runs_of_either_side_give_no_answer() -> None:
+    whole, wrong = (Finding("sim", [checked(least, shape=True)]) for least in (0, 2))
+    for own, control in (
+        (replace(whole, missing="1 of 2 cells"), wrong),
+        (whole, replace(wrong, missing="1")),
+    ):
+        one = Controlled.of("a.b", "vegas", own, control)
+        assert one.answer is Answer.NOT_JUDGED and not one.by
+    assert Controlled.of("a.b", "vegas", whole, wrong).answer is Answer.REJECTED
+
+
+@pytest.mark.parametrize("seeds", [1, 2])
+def test_too_few_seeds_leave_a_control_undecided(seeds: int) -> None:
+    own, wrong = (
+        Finding("sim", [within("shape", [1.0] * seeds, paper="words", least=least, shape=True)])
+        for least in (0, 2)
+    )
+    assert Controlled.of("a.b", "vegas", own, wrong).answer is Answer.UNDECIDED
+    # A check without chance is decided by one run; the other may still reject.
+    constant = within("model", [1.0], paper="words", least=0, over=Over.NOTHING)
+    both = Finding("sim", [*wrong.checks, constant])
+    assert Controlled.of("a.b", "vegas", own, both).answer is Answer.UNDECIDED
 
 
 def test_a_control_keeps_labels_other_flows_and_parameters() -> None:
@@ -163,6 +199,33 @@ def test_controls_are_run_printed_and_recorded(in_empty_folder: Path) -> None:
     again = command(*asked, "--record")
     assert "30 runs found" in again.stderr
     assert [line["key"] for line in evidence.read(path)] == [line["key"] for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("options", "fix"),
+    [(("--seeds", "1000000000"), "give at most"), (("--record",), "run it in the repository")],
+)
+def test_mistakes_are_named_before_the_runs(
+    options: tuple[str, ...], fix: str, in_empty_folder: Path
+) -> None:
+    done = command("study", "controls", "queue16.fig4", *options)
+    assert done.returncode == 2 and fix in done.stderr and "Traceback" not in done.stderr
+    assert not list(in_empty_folder.iterdir())
+
+
+@pytest.mark.parametrize("failed", [0, 1])
+def test_failed_runs_are_not_recorded(
+    failed: int, in_empty_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(Path(__file__).parents[1] / "results" / "schema", in_empty_folder / "results" / "schema")
+    examined = study._examined
+    monkeypatch.setattr(study, "_examined", lambda *given: (failed, examined(*given)[1]))
+    if failed:
+        with pytest.raises(typer.Exit):
+            study.controls(["queue16.probertt"], seeds=1, record=True)
+    else:
+        study.controls(["queue16.probertt"], seeds=1, record=True)
+    assert (in_empty_folder / "results" / controls.FILE).exists() is not bool(failed)
 
 
 RECORDED = evidence.read(Path(__file__).parents[1] / "results" / controls.FILE)

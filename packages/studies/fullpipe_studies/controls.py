@@ -32,6 +32,8 @@ class Answer(Enum):
 
     REJECTED = "rejected"
     NUMBER = "rejected by a number only"  # The verdict is "in shape".
+    UNDECIDED = "undecided"  # No check is decided, or there are too few seeds for some.
+    NOT_JUDGED = "not judged"  # Runs are missing, of the control or of the claim's own controller.
     PASSED = "not rejected"
 
 
@@ -59,11 +61,19 @@ class Controlled:
     @staticmethod
     def of(claim: str, control: str, own: Finding, wrong: Finding) -> "Controlled":
         """Compares a control with the claim's own controller."""
+        if own.missing or wrong.missing:
+            return Controlled(claim, control, wrong.verdict.value, [], Answer.NOT_JUDGED)
         lost = {one.what for one in own.checks if one.outcome is Outcome.MISSED}
         by = [one for one in wrong.deciding if one.outcome is Outcome.MISSED and one.what not in lost]
         # Without checks of shape, numbers decide (`Finding.verdict`).
         decisive = [one for one in by if one.shape] if any(one.shape for one in wrong.deciding) else by
-        answer = Answer.REJECTED if decisive else Answer.NUMBER if by else Answer.PASSED
+        undecided = [one for one in wrong.deciding if one.outcome is Outcome.UNDECIDED]
+        if by:
+            answer = Answer.REJECTED if decisive else Answer.NUMBER
+        elif len(undecided) == len(wrong.deciding) or any(one.few for one in undecided):
+            answer = Answer.UNDECIDED
+        else:
+            answer = Answer.PASSED
         return Controlled(claim, control, wrong.verdict.value, decisive or by, answer)
 
 
