@@ -231,11 +231,18 @@ def test_failed_runs_are_not_recorded(
 RECORDED = evidence.read(Path(__file__).parents[1] / "results" / controls.FILE)
 
 
+# Those whose controls take long, and are not recorded yet.
+NOT_RUN = {
+    *(f"imc19.{one}" for one in ("fig4", "fig5b", "fig5cd", "fig7a", "fig7b", "headline")),
+    *("imc21.intra", "imc21.inter"),
+}
+
+
 def test_recorded_controls_are_those_declared() -> None:
     found: dict[str, set[str | None]] = {}
     for line in RECORDED:
         found.setdefault(line["key"]["claim"], set()).add(line["key"]["control"])
-    declared = {one.id: {None, *one.claim.wrong} for one in CLAIMS if one.id in found}
+    declared = {one.id: {None, *one.claim.wrong} for one in CLAIMS if one.id not in NOT_RUN}
     assert found == declared, "run `fullpipe study controls CLAIM --record`"
 
 
@@ -248,7 +255,8 @@ def test_page_lists_claims_that_reject_too_few() -> None:
     }
     recorded = {one.claim for one in answers}
     short, whole = (controls.markdown(RECORDED, {}, every=every) for every in (False, True))
-    assert f"{len(recorded - few)} of {len(recorded)} claims reject at least 2 controls" in short
+    assert f"{len(recorded - few)} of {len(CLAIMS)} claims reject at least 2 controls. Not run: " in short
+    assert all(one in short for one in NOT_RUN)
     for page, claims in ((short, recorded & few), (whole, recorded)):
         assert {
             line.split(" | ")[0][2:] for line in page.splitlines() if "." in line.split(" | ")[0][:20]
