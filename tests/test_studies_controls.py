@@ -246,6 +246,20 @@ def test_recorded_controls_are_those_declared() -> None:
     assert found == declared, "run `fullpipe study controls CLAIM --record`"
 
 
+# Their checks read the phase or the estimate, which BBR alone has: without these, no run could pass.
+OF_BBR_ALONE = ("queue16.probertt", "queue16.startup")
+
+
+@pytest.mark.parametrize("claim", [*OF_BBR_ALONE, "queue16.fig6"])
+def test_claims_about_states_of_bbr_reject_wrong_bbrs(claim: str) -> None:
+    found = [one for one in controls.controlled(RECORDED) if one.claim == claim]
+    wrong = [one for one in found if one.control.startswith("bbr1:")]
+    assert sum(one.answer is Answer.REJECTED for one in wrong) >= controls.FEWEST
+    # Flows of Vegas do not get fair shares either, so that queue16.fig6 may have it.
+    if claim in OF_BBR_ALONE:
+        assert wrong == found
+
+
 def test_page_lists_claims_that_reject_too_few() -> None:
     answers = controls.controlled(RECORDED)
     few = {
