@@ -1,13 +1,13 @@
 """Rows about one set-up: some outcome passes both, or the papers are known to contradict each other."""
 
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
 
 from fullpipe_studies import catalogue, contradictions
 from fullpipe_studies.catalogue import Built
-from fullpipe_studies.claim import Cell, Check, Data, within
+from fullpipe_studies.claim import Cell, Check, Data, Grid, within
 from judging import built
 
 # Grids of thousands of paths or of flows, which take minutes to resolve; no other paper has their set-up.
@@ -43,8 +43,30 @@ def agree(pair: Pair) -> bool:
 
 def test_pairs_about_one_setup_agree_or_are_known_contradictions(pairs: dict[Names, Pair]) -> None:
     shares = {names: pair for names, pair in pairs.items() if names <= set(contradictions.SHARES)}
+    assert set().union(*shares) == set(contradictions.SHARES), "an entry of SHARES is in no pair"
     assert set(pairs) - set(shares) == set(OTHERS), "look at the criteria of a new pair"
     assert {names for names, pair in shares.items() if not agree(pair)} == KNOWN
+
+
+def test_every_scenario_of_one_setup_is_in_a_pair() -> None:
+    def starting(paper: str, *orders: tuple[str, str]) -> Built:
+        def document(order: tuple[str, str]) -> dict[str, Any]:
+            flows = [{"controller": "bbr1", "start": order[0]}, {"controller": "cubic", "start": order[1]}]
+            return {
+                "duration": "9 s",
+                "path": {"rate": "10 Mbit/s", "rtt": "20 ms", "buffer": "2 bdp"},
+                "flows": flows,
+            }
+
+        whole = built("pam24.cubic")
+        grid = Grid(factors={"order": orders}, document=document)
+        return replace(whole, paper=paper, claim=replace(whole.claim, grid=grid))
+
+    orders = ("0 s", "1 s"), ("1 s", "0 s")
+    one, other = starting("one", *orders), starting("other", *orders)
+    ((_, _, shared),) = contradictions.same_setups([one, other])
+    found = [(first.factors["order"], second.factors["order"]) for first, second in shared]
+    assert found == [(first, second) for first in orders for second in orders]
 
 
 def test_criteria_that_exclude_each_other_are_found(pairs: dict[Names, Pair]) -> None:

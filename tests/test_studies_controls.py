@@ -3,18 +3,21 @@
 import json
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
 from conftest import command
 from fullpipe import evidence
 from fullpipe.runs.store import Store
 from fullpipe.scenario.scenario import from_document
 from fullpipe_studies import catalogue, controls, run
+from fullpipe_studies import command as study
 from fullpipe_studies.catalogue import About, Built
-from fullpipe_studies.checks import within
+from fullpipe_studies.checks import Over, within
 from fullpipe_studies.claim import Check, Claim, Control, Data, Finding, Grid, Row, Size, Trial
 from fullpipe_studies.controls import Answer, Controlled
 
@@ -85,6 +88,15 @@ def test_a_judge_rejects_a_control_or_is_found_not_to(tmp_path: Path) -> None:
     assert strict["reno"].answer is lenient["fixed:rate=1"].answer is Answer.PASSED
 
 
+def test_long_names_do_not_make_two_scenarios_one(tmp_path: Path) -> None:
+    long = replace(fills(8), name="fills" * 20)
+    plan, store = run.Plan(long, Size.QUICK, ("sim",), 3, 1), Store(tmp_path)
+    (finding,) = run.examine(plan, store, run.carry_out(plan.tasks[:3], store)).findings
+    assert finding.missing is not None and finding.missing.startswith("1 of 2 cells")
+    (finding,) = run.examine(plan, store, run.carry_out(plan.tasks, store)).findings
+    assert finding.missing is None and finding.fewer is None
+
+
 def checked(least: float, *, shape: bool, ours: float = 1.0) -> Check:
     return within(f"shape {shape}", [ours] * 3, paper="words", least=least, shape=shape)
 
@@ -108,6 +120,30 @@ def test_only_checks_that_the_claim_meets_reject(
         for shape, number in (own, wrong)
     )
     assert Controlled.of("a.b", "vegas", first, second).answer is answer
+
+
+def test_missing_runs_of_either_side_give_no_answer() -> None:
+    whole, wrong = (Finding("sim", [checked(least, shape=True)]) for least in (0, 2))
+    for own, control in (
+        (replace(whole, missing="1 of 2 cells"), wrong),
+        (whole, replace(wrong, missing="1")),
+    ):
+        one = Controlled.of("a.b", "vegas", own, control)
+        assert one.answer is Answer.NOT_JUDGED and not one.by
+    assert Controlled.of("a.b", "vegas", whole, wrong).answer is Answer.REJECTED
+
+
+@pytest.mark.parametrize("seeds", [1, 2])
+def test_too_few_seeds_leave_a_control_undecided(seeds: int) -> None:
+    own, wrong = (
+        Finding("sim", [within("shape", [1.0] * seeds, paper="words", least=least, shape=True)])
+        for least in (0, 2)
+    )
+    assert Controlled.of("a.b", "vegas", own, wrong).answer is Answer.UNDECIDED
+    # A check without chance is decided by one run; the other may still reject.
+    constant = within("model", [1.0], paper="words", least=0, over=Over.NOTHING)
+    both = Finding("sim", [*wrong.checks, constant])
+    assert Controlled.of("a.b", "vegas", own, both).answer is Answer.UNDECIDED
 
 
 def test_a_control_keeps_labels_other_flows_and_parameters() -> None:
@@ -165,15 +201,63 @@ def test_controls_are_run_printed_and_recorded(in_empty_folder: Path) -> None:
     assert [line["key"] for line in evidence.read(path)] == [line["key"] for line in lines]
 
 
+@pytest.mark.parametrize(
+    ("options", "fix"),
+    [(("--seeds", "1000000000"), "give at most"), (("--record",), "run it in the repository")],
+)
+def test_mistakes_are_named_before_the_runs(
+    options: tuple[str, ...], fix: str, in_empty_folder: Path
+) -> None:
+    done = command("study", "controls", "queue16.fig4", *options)
+    assert done.returncode == 2 and fix in done.stderr and "Traceback" not in done.stderr
+    assert not list(in_empty_folder.iterdir())
+
+
+@pytest.mark.parametrize("failed", [0, 1])
+def test_failed_runs_are_not_recorded(
+    failed: int, in_empty_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(Path(__file__).parents[1] / "results" / "schema", in_empty_folder / "results" / "schema")
+    examined = study._examined
+    monkeypatch.setattr(study, "_examined", lambda *given: (failed, examined(*given)[1]))
+    if failed:
+        with pytest.raises(typer.Exit):
+            study.controls(["queue16.probertt"], seeds=1, record=True)
+    else:
+        study.controls(["queue16.probertt"], seeds=1, record=True)
+    assert (in_empty_folder / "results" / controls.FILE).exists() is not bool(failed)
+
+
 RECORDED = evidence.read(Path(__file__).parents[1] / "results" / controls.FILE)
+
+
+# Those whose controls take long, and are not recorded yet.
+NOT_RUN = {
+    *(f"imc19.{one}" for one in ("fig4", "fig5b", "fig5cd", "fig7a", "fig7b", "headline")),
+    *("imc21.intra", "imc21.inter"),
+}
 
 
 def test_recorded_controls_are_those_declared() -> None:
     found: dict[str, set[str | None]] = {}
     for line in RECORDED:
         found.setdefault(line["key"]["claim"], set()).add(line["key"]["control"])
-    declared = {one.id: {None, *one.claim.wrong} for one in CLAIMS if one.id in found}
+    declared = {one.id: {None, *one.claim.wrong} for one in CLAIMS if one.id not in NOT_RUN}
     assert found == declared, "run `fullpipe study controls CLAIM --record`"
+
+
+# Their checks read the phase or the estimate, which BBR alone has: without these, no run could pass.
+OF_BBR_ALONE = ("queue16.probertt", "queue16.startup")
+
+
+@pytest.mark.parametrize("claim", [*OF_BBR_ALONE, "queue16.fig6"])
+def test_claims_about_states_of_bbr_reject_wrong_bbrs(claim: str) -> None:
+    found = [one for one in controls.controlled(RECORDED) if one.claim == claim]
+    wrong = [one for one in found if one.control.startswith("bbr1:")]
+    assert sum(one.answer is Answer.REJECTED for one in wrong) >= controls.FEWEST
+    # Flows of Vegas do not get fair shares either, so that queue16.fig6 may have it.
+    if claim in OF_BBR_ALONE:
+        assert wrong == found
 
 
 def test_page_lists_claims_that_reject_too_few() -> None:
@@ -185,7 +269,8 @@ def test_page_lists_claims_that_reject_too_few() -> None:
     }
     recorded = {one.claim for one in answers}
     short, whole = (controls.markdown(RECORDED, {}, every=every) for every in (False, True))
-    assert f"{len(recorded - few)} of {len(recorded)} claims reject at least 2 controls" in short
+    assert f"{len(recorded - few)} of {len(CLAIMS)} claims reject at least 2 controls. Not run: " in short
+    assert all(one in short for one in NOT_RUN)
     for page, claims in ((short, recorded & few), (whole, recorded)):
         assert {
             line.split(" | ")[0][2:] for line in page.splitlines() if "." in line.split(" | ")[0][:20]

@@ -27,7 +27,7 @@ from fullpipe.runs.worlds import registry
 from fullpipe.text import joined
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from fullpipe.runs.engines import Engine
     from fullpipe.runs.engines.task import Task
@@ -172,7 +172,10 @@ def controls(
         list[str], typer.Argument(metavar="PAPER[.CLAIM]...", help="What to check; `all` checks every claim.")
     ],
     full: Annotated[bool, typer.Option("--full", help="With whole grids and all seeds.")] = False,
-    seeds: Annotated[int | None, typer.Option(help=SEEDS_HELP, show_default="the claim's own")] = None,
+    seeds: Annotated[
+        int | None,
+        typer.Option(help=SEEDS_HELP, show_default="the claim's own; without --full up to 6"),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -199,6 +202,9 @@ def controls(
     if seeds is not None and seeds < 1:
         raise mistake("seeds", seeds, "a whole number from 1", "e.g. 3")
     chosen = _installed(catalogue.find(what))
+    _check_runs(chosen, {"seeds": seeds})
+    if record:
+        evidence.read(evidence.folder() / wrong.FILE)  # A file that cannot be used is an error now.
     size = Size.FULL if full else Size.QUICK
     papers = list(dict.fromkeys(one.paper for one in chosen))
     failed, lines = 0, []
@@ -211,7 +217,9 @@ def controls(
         failed += found
         made = wrong.lines(results)
         lines += made
-        if record:
+        if record and found:
+            complain(f"{paper}: runs failed, so nothing is recorded")
+        elif record:
             wrong.record(evidence.folder() / wrong.FILE, made)
     answers = [one.data() for one in wrong.controlled(lines)]
     if as_json:
@@ -353,12 +361,9 @@ def _carry_out(
 def _plans(
     chosen: "list[Built]", size: "Size", asked: "Sequence[str]", seeds: int | None, repetitions: int
 ) -> "list[Plan]":
-    from fullpipe.runs.limits import MOST_STORED_RUNS, check_runs
     from fullpipe_studies import run as running
 
-    cells = max((math.prod(map(len, one.claim.grid.factors.values())) for one in chosen), default=1)
-    for name, given in {"seeds": seeds, "repetitions": repetitions}.items():
-        check_runs(name, given or 1, cells, MOST_STORED_RUNS, "scenarios")
+    _check_runs(chosen, {"seeds": seeds, "repetitions": repetitions})
     plans = [
         running.Plan(
             one,
@@ -373,6 +378,15 @@ def _plans(
     if not plans:
         raise _elsewhere(chosen, asked[0])
     return plans
+
+
+def _check_runs(chosen: "Sequence[Built]", given: "Mapping[str, int | None]") -> None:
+    """Raises `ScenarioError` if so many seeds or repetitions of each scenario are too many runs."""
+    from fullpipe.runs.limits import MOST_STORED_RUNS, check_runs
+
+    cells = max((math.prod(map(len, one.claim.grid.factors.values())) for one in chosen), default=1)
+    for name, count in given.items():
+        check_runs(name, count or 1, cells, MOST_STORED_RUNS, "scenarios")
 
 
 def _elsewhere(chosen: "list[Built]", world: str) -> ValueError:

@@ -57,11 +57,6 @@ def _parts(share: str, rest: str) -> Of:
 SHARES: Mapping[str, Of] = {
     "pam24.cubic": _parts("bbr_share", "cubic_share"),
     "ccwg25.cubic": _parts("share", "cubic_share"),
-    "queue16.coexist": _parts("bbr_share", "rest"),
-    "icnp17.cubic": _parts("bbr_share", "rest"),
-    "icnp17.rttfair": _parts("long_share", "rest"),
-    "pam24.rttfair": _parts("long_share", "rest"),
-    "ccwg25.rttfair": _parts("long_share", "rest"),
 }
 _PARTS = tuple(step / 10 for step in range(11))
 
@@ -84,14 +79,27 @@ def setup(document: Mapping[str, Any]) -> str:
 
 
 def same_setups(claims: Iterable[Built]) -> Iterable[tuple[Built, Built, list[tuple[Cell, Cell]]]]:
-    """Pairs of claims of different papers with scenarios of the same set-up, and these."""
-    cells = [
-        (one, {setup(cell.document): cell for cell in one.claim.grid.cells(Size.FULL)}) for one in claims
-    ]
+    """Pairs of claims of different papers with scenarios of the same set-up, and these.
+
+    A claim may have several scenarios of one set-up, e.g. with each order of starts.
+    """
+    cells = [(one, _by_setup(one.claim.grid.cells(Size.FULL))) for one in claims]
     for (one, of_one), (other, of_other) in itertools.combinations(cells, 2):
-        shared = [(of_one[key], of_other[key]) for key in of_one if key in of_other]
+        shared = [
+            pair
+            for key in of_one
+            if key in of_other
+            for pair in itertools.product(of_one[key], of_other[key])
+        ]
         if shared and one.paper != other.paper:
             yield one, other, shared
+
+
+def _by_setup(cells: Iterable[Cell]) -> dict[str, list[Cell]]:
+    found: dict[str, list[Cell]] = {}
+    for one in cells:
+        found.setdefault(setup(one.document), []).append(one)
+    return found
 
 
 def passing(claim: Built, cell: Cell) -> set[float]:

@@ -32,7 +32,13 @@ class Answer(Enum):
 
     REJECTED = "rejected"
     NUMBER = "rejected by a number only"  # The verdict is "in shape".
+    UNDECIDED = "undecided"  # No check is decided, or there are too few seeds for some.
+    NOT_JUDGED = "not judged"  # Runs are missing, of the control or of the claim's own controller.
     PASSED = "not rejected"
+
+
+# The columns that the table of the document always has.
+_ALWAYS = (Answer.REJECTED, Answer.NUMBER, Answer.PASSED)
 
 
 @dataclass(frozen=True)
@@ -59,11 +65,19 @@ class Controlled:
     @staticmethod
     def of(claim: str, control: str, own: Finding, wrong: Finding) -> "Controlled":
         """Compares a control with the claim's own controller."""
+        if own.missing or wrong.missing:
+            return Controlled(claim, control, wrong.verdict.value, [], Answer.NOT_JUDGED)
         lost = {one.what for one in own.checks if one.outcome is Outcome.MISSED}
         by = [one for one in wrong.deciding if one.outcome is Outcome.MISSED and one.what not in lost]
         # Without checks of shape, numbers decide (`Finding.verdict`).
         decisive = [one for one in by if one.shape] if any(one.shape for one in wrong.deciding) else by
-        answer = Answer.REJECTED if decisive else Answer.NUMBER if by else Answer.PASSED
+        undecided = [one for one in wrong.deciding if one.outcome is Outcome.UNDECIDED]
+        if by:
+            answer = Answer.REJECTED if decisive else Answer.NUMBER
+        elif len(undecided) == len(wrong.deciding) or any(one.few for one in undecided):
+            answer = Answer.UNDECIDED
+        else:
+            answer = Answer.PASSED
         return Controlled(claim, control, wrong.verdict.value, decisive or by, answer)
 
 
@@ -130,17 +144,23 @@ def markdown(recorded: Sequence[Mapping[str, Any]], builds: evidence.Builds, *, 
         if len(answers.get(Answer.REJECTED, ())) < FEWEST
     }
     shown = by_claim if every else few
+    claims = [one.id for one in catalogue.find(["all"])]
+    not_run = [one for one in claims if one not in by_claim]
     head = (
         "## Controls\n\nThe same checks, on runs of wrong controllers: "
-        f"{len(by_claim) - len(few)} of {counted(len(by_claim), 'claim')} reject at least {FEWEST} controls."
+        f"{len(by_claim) - len(few)} of {counted(len(claims), 'claim')} reject at least {FEWEST} controls."
+        f"{f' Not run: {joined(not_run)}.' if not_run else ''}"
         f"{' The others:' if few and not every else ''}"
     )
     ages = evidence.ages_sentence(recorded, "claim", builds)
     text = [head, *(["", ages] if ages and every else [])]
     if shown:
-        text += ["", "| claim | rejected | by a number only | not rejected |", "|---|---|---|---|"]
+        # Without columns that no claim needs; the last has the reason why a claim is not controlled.
+        columns = [one for one in Answer if one in _ALWAYS or any(one in each for each in shown.values())]
+        titles = [one.value.removeprefix("rejected ") for one in columns]
+        text += ["", f"| claim | {' | '.join(titles)} |", f"|{'---|' * (1 + len(columns))}"]
         for claim, answers in shown.items():
-            cells = [joined(answers.get(answer, [])) for answer in Answer]
+            cells = [joined(answers.get(answer, [])) for answer in columns]
             if (built := catalogue.built(claim)) is not None and built.claim.uncontrolled:
                 cells[-1] += f": {built.claim.uncontrolled}"
             text.append(f"| {claim} | {' | '.join(map(cell, cells))} |")

@@ -35,10 +35,11 @@ _LONGEST_NAME = 100
 
 @dataclass(frozen=True)
 class Planned:
-    """A run of a claim: the task, and the factors of its cell."""
+    """A run of a claim: the task, and the factors and the name of its cell."""
 
     task: Task
     factors: Factors
+    cell: str  # In full: a long one is cut in the task, where two may then be equal.
 
 
 @dataclass(frozen=True)
@@ -80,10 +81,11 @@ class Plan:
         for cell in cells:
             document = cell.document if self.control is None else self.control.replaced(cell.document)
             control = "" if self.control is None else f" with {self.control.name}"
-            document = {"name": f"{self.claim.id}{control} {cell.name}".strip()[:_LONGEST_NAME], **document}
+            name = f"{self.claim.id}{control} {cell.name}".strip()
+            document = {"name": name[:_LONGEST_NAME], **document}
             alternative = from_document(document).alternatives[0]
             for seed in range(1, self._times(count, cell.factors) + 1):
-                planned.append(Planned(Task(world, Job(alternative, seed)), cell.factors))
+                planned.append(Planned(Task(world, Job(alternative, seed)), cell.factors, name))
         return planned
 
     def expected_s(self, world: str) -> float | None:
@@ -195,7 +197,7 @@ def examine(plan: Plan, store: Store, outcome: sweep.Outcome) -> Result:
         named = {"world": one.task.world, "seed": one.task.job.seed, **one.factors}
         measured = plan.claim.claim.measure(trial)
         rows += [{**named, **row} for row in ([measured] if isinstance(measured, dict) else measured)]
-        cell = (one.task.world, one.task.cell)
+        cell = (one.task.world, one.cell)
         trusted[cell] += 1
         if plan.claim.claim.series is not None and cell not in seen:
             seen.add(cell)
@@ -325,7 +327,7 @@ def expected_s(tasks: Iterable[Task]) -> float:
 
 def _fewer(plan: Plan, world: str, trusted: Mapping[tuple[str, str], int]) -> str | None:
     """How many runs of a scenario are trusted, as text; None if all that were asked for are."""
-    asked = Counter(one.task.cell for one in _judged(plan, world))
+    asked = Counter(one.cell for one in _judged(plan, world))
     counts = [trusted.get((world, cell), 0) for cell in asked]
     most = max(asked.values(), default=0)
     if all(trusted.get((world, cell), 0) == count for cell, count in asked.items()):
@@ -337,7 +339,7 @@ def _fewer(plan: Plan, world: str, trusted: Mapping[tuple[str, str], int]) -> st
 
 def _missing(plan: Plan, world: str, trusted: Mapping[tuple[str, str], int]) -> str | None:
     """The cells without a run in a world, as text; None if every cell has one."""
-    cells = {one.task.cell for one in _judged(plan, world)}
+    cells = {one.cell for one in _judged(plan, world)}
     lacking = [cell for cell in sorted(cells) if (world, cell) not in trusted]
     if not lacking:
         return None

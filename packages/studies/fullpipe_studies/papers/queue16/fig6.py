@@ -156,6 +156,8 @@ CLAIM = Claim(
     "ProbeRTT states whose self-synchronization accelerates final convergence.",
     worlds=("sim", "kernel"),
     grid=Grid(factors={"seconds": (60,)}, tiny={"seconds": (12,)}, document=_document),
-    # BBRv3 is no control: its flows enter ProbeRTT together, too.
+    # BBRv3 is no control: its flows enter ProbeRTT together, too. Nor is CUBIC: its flows converge, too, and
+    # have no ProbeRTT that they could miss.
+    wrong=("vegas", "bbr1:probe_gain=1.0", "bbr1:min_rtt_window_s=100"),
     look_at="Do the lines meet near 20 Mbit/s, and do all flows dip at the same time?",
 )

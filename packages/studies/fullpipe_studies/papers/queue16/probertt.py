@@ -102,5 +102,7 @@ CLAIM = Claim(
     "have overlapping ProbeRTT states, while still being short enough to bound the performance penalty to "
     "roughly 2 percent (200 ms/10 seconds).",
     grid=Grid(factors={"seconds": (120,)}, tiny={"seconds": (23,)}, document=_document),
+    # Only BBR has these phases: another controller would miss each check, whatever it asks.
+    wrong=("bbr1:min_rtt_window_s=1", "bbr1:probe_rtt_ms=2000"),
     look_at="Inflight should show two gaps, 10 s apart and a fifth of a second wide.",
 )

@@ -111,5 +111,7 @@ CLAIM = Claim(
         tiny={"rate_bps": (1e6, 1e8)},
         document=_document,
     ),
+    # Only BBR has an estimate of the rate: another controller would find none, whatever the checks ask.
+    wrong=("bbr1:high_gain=1.25", "bbr1:high_gain=1.5"),
     look_at="The points should follow the slope of the dashed line: 3.3 round trips for each factor of ten.",
 )
