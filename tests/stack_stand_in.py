@@ -141,6 +141,8 @@ def misbehaving(turn: Any) -> Any:
         match HOW:
             case "hang":
                 time.sleep(600)
+            case "shy" if "TracerPid:\t0\n" not in Path("/proc/self/status").read_text(encoding="ascii"):
+                sys.exit("I am being watched")
             case "die":
                 sys.exit("the stack has failed an assertion")
             case "flood":

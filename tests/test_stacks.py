@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import re
 import shutil
 import signal
@@ -157,6 +158,17 @@ def test_the_helper_in_python_speaks_the_protocol() -> None:
 
 
 needs_program = pytest.mark.usefixtures("quic_stacks")
+needs_trace = pytest.mark.usefixtures("traceable")
+
+
+@pytest.fixture(scope="session")
+def traceable() -> None:
+    """Skips the test where no process may be traced, or the processor's calls are not known."""
+    if platform.machine() not in ("x86_64", "aarch64"):
+        pytest.skip("needs x86-64 or AArch64")
+    asks = "import ctypes, sys; sys.exit(ctypes.CDLL(None).ptrace(0, 0, None, None) != 0)"
+    if subprocess.run([sys.executable, "-c", asks]).returncode:
+        pytest.skip("needs permission to trace a child process")
 
 
 @needs_program
@@ -355,49 +367,93 @@ def test_a_check_names_the_first_packet_that_differs() -> None:
         "stacks", "check", adapter("random"), "--controller", "fixed", "--duration", "2 s", "--json"
     )
     assert code == 1, message
-    again = json.loads(message)[1]
+    again = json.loads(message)["runs"][1]
     assert not again["same"]
     assert "bytes of the client at" in again["differs"] and again["differs"].startswith("packet ")
 
 
 @needs_program
+@needs_trace
 def test_a_check_names_what_an_adapter_asks_its_machine_for() -> None:
     found = {how: quic_stacks.calls(toy(how), "reno", "500 ms") for how in ("", "draws")}
-    plain, draws = found[""], found["draws"]
-    if plain is None or draws is None:
-        pytest.skip("needs permission to trace a child process")
-    assert "getrandom" not in plain and draws["getrandom"] > 10, found
-    code, message = command(
-        "stacks", "check", adapter("draws"), "--controller", "reno", "--duration", "500 ms"
-    )
+    plain, draws = (found[how].counts for how in ("", "draws"))
+    assert plain is not None and "getrandom" not in plain, found
+    assert draws is not None and draws["getrandom"] > 10, found
+    words = ("stacks", "check", adapter("draws"), "--controller", "reno", "--duration", "500 ms")
+    code, message = command(*words)
     assert code == 0 and "the adapter asks its machine for" in message and "getrandom (" in message, message
+    code, message = command(*words, "--json")
+    shown = json.loads(message)
+    assert code == 0 and shown["calls"]["getrandom"] == draws["getrandom"], message
+    assert shown["calls_reason"] == "" and len(shown["runs"]) == 5, message
 
 
+@needs_program
+@needs_trace
+def test_a_run_that_fails_while_its_calls_are_counted_is_named() -> None:
+    found = quic_stacks.calls(toy("shy"), "reno", "2 s")
+    assert found.counts is not None and "I am being watched" in found.reason, found
+    said = tables.stack_calls("reno", found.counts, found.reason)
+    assert "I am being watched" in said and "fails" in said, said
+    assert all(one.equal for one in quic_stacks.check(toy("shy"), ["reno"], "1 s"))
+
+
+@needs_trace
 @pytest.mark.parametrize(
     ("call", "name"),
     [
         ("pass", ""),
+        ("os.read(other, 1)", ""),
         ("time.time()", "clock_gettime"),
         ("os.urandom(1)", "getrandom"),
-        ("os.close(os.open('/dev/urandom', os.O_RDONLY))", "/dev/urandom"),
+        ("os.read(device, 1)", "/dev/urandom"),
+        ("os.read(os.dup(device), 1)", "/dev/urandom"),
+        ("os.read(os.open('/dev/urandom', os.O_RDONLY), 1)", "/dev/urandom"),
+        # The system call `open`, which only older processors have.
+        pytest.param(
+            "os.read(libc.syscall(2, b'/dev/urandom', 0), 1)",
+            "/dev/urandom",
+            marks=pytest.mark.skipif(platform.machine() != "x86_64", reason="needs x86-64"),
+        ),
     ],
 )
 def test_calls_of_a_program_are_counted_from_its_first_answer(call: str, name: str, tmp_path: Path) -> None:
+    script = (
+        "import ctypes, os, time\n"
+        "libc = ctypes.CDLL(None)\n"
+        "device, other = (os.open(name, os.O_RDONLY) for name in ('/dev/urandom', '/dev/zero'))\n"
+        f"{call}\nos.write(1, b'x')\nfor _ in range(20): {call}\nos._exit(3)"
+    )
     report = tmp_path / "report"
     report.write_bytes(bytes(stack_calls.COUNTERS.size))
-    script = f"import os, time\n{call}\nos.write(1, b'x')\nfor _ in range(20): {call}\nos._exit(3)"
     words = [sys.executable, stack_calls.__file__, str(report), sys.executable, "-c", script]
     done = subprocess.run(words, stdout=subprocess.PIPE)
-    found = stack_calls.counted(report.read_bytes())
-    if found is None:
-        pytest.skip("needs permission to trace a child process")
     assert (done.returncode, done.stdout) == (3, b"x")
-    assert found == ({name: 20} if name else {})
+    assert stack_calls.counted(report.read_bytes()) == ({name: 20} if name else {})
+
+
+def test_calls_on_an_unknown_processor_are_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: "m68k")
+    report, begun = tmp_path / "report", tmp_path / "begun"
+    report.write_bytes(bytes(stack_calls.COUNTERS.size))
+    assert stack_calls.main(str(report), ["/usr/bin/touch", str(begun)]) == stack_calls.UNKNOWN
+    assert not begun.exists()
+    found = quic_stacks.calls(toy(), "reno", "500 ms")
+    assert found.counts is None and "m68k" in found.reason
+    said = tables.stack_calls("reno", found.counts, found.reason)
+    assert "cannot be seen here" in said and "m68k" in said
+
+
+def test_a_clock_that_is_not_found_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    elsewhere = stack_calls._VECTOR.pack(stack_calls._VDSO, 1) * 999
+    monkeypatch.setattr(Path, "read_bytes", lambda _: elsewhere)
+    with pytest.raises(RuntimeError, match="vDSO"):
+        stack_calls._hide_vdso(os.getpid())
 
 
 def test_calls_of_an_untraceable_adapter_are_unknown() -> None:
     assert stack_calls.counted(bytes(stack_calls.COUNTERS.size)) is None and stack_calls.counted(b"") is None
-    assert "cannot be seen here" in tables.stack_calls("reno", None)
+    assert "cannot be seen here: no" in tables.stack_calls("reno", None, "no")
 
 
 @needs_program

@@ -354,8 +354,8 @@ pub struct FlowDocument {
     pub max_cwnd: Option<QuantityText<Size>>,
     /// Whether its connection negotiates ECN. A controller that needs ECN negotiates it in any case. Default: as `hosts.ecn`.
     pub ecn: Option<bool>,
-    /// How its receiver lies: it acknowledges lost data as received, sends two ACKs a segment, or echoes no mark. Only the
-    /// simulator's can. `hides_loss` is for flows that send as much as they can. Default: it does not lie.
+    /// How its receiver lies: it acknowledges lost data as received, sends two ACKs for each arrival, or echoes no mark. Only
+    /// the simulator's can. `hides_loss` is for flows that send as much as they can. Default: it does not lie.
     pub receiver: Option<Lie>,
 }
 

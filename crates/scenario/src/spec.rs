@@ -238,8 +238,9 @@ pub enum Lie {
     /// never arrives, and does not count as delivered (Savage et al. 1999, section 2.3: optimistic ACKs conceal losses; RFC
     /// 3540 section 1).
     HidesLoss,
-    /// Two ACKs for each segment, the first for its first half (Savage et al. 1999, section 2.1: ACK division). Whoever counts
-    /// segments or bytes (RFC 5681 section 3.1) gains nothing from it.
+    /// Two ACKs for each arrival in order, of one segment or of several that its host has merged. Numbers count segments, so that the
+    /// first, for half of one, repeats the last number and acknowledges nothing (Savage et al. 1999, section 2.1: ACK division).
+    /// Whoever counts segments or bytes (RFC 5681 section 3.1) gains nothing from it.
     SplitsAcks,
     /// It echoes no congestion mark (RFC 3168 section 18.1.4; RFC 3540 section 1).
     HidesCe,

@@ -367,12 +367,10 @@ def stack_checks(found: Sequence[Any]) -> Fitting:
     return table
 
 
-def stack_calls(controller: str, calls: Mapping[str, int] | None) -> str:
-    """What an adapter asks its machine for in a run of a controller."""
+def stack_calls(controller: str, calls: Mapping[str, int] | None, reason: str) -> str:
+    """What an adapter asks its machine for in a run of a controller; why that is not known, or not all."""
     if calls is None:
-        return (
-            "What the adapter asks its machine for cannot be seen here: the system does not let it be traced."
-        )
+        return f"What the adapter asks its machine for cannot be seen here: {reason.rstrip('.')}."
     counts = [f"{name} ({counted(count, 'call')})" for name, count in calls.items()]
     harmless = (
         " Calls without effect on packets, such as those of a language's runtime, do no harm."
@@ -380,7 +378,8 @@ def stack_calls(controller: str, calls: Mapping[str, int] | None) -> str:
         else ""
     )
     asked = joined(counts) or "neither time nor random numbers"
-    return f"In a run of {controller}, the adapter asks its machine for {asked}.{harmless}"
+    failed = reason and f" This run, in which calls are counted, fails: {reason.rstrip('.')}."
+    return f"In a run of {controller}, the adapter asks its machine for {asked}.{harmless}{failed}"
 
 
 def queues(found: Sequence[dict[str, Any]]) -> Fitting:

@@ -1,4 +1,5 @@
-//! All that quiche and BoringSSL draw comes from `__wrap_RAND_bytes` in `src/main.rs`.
+//! What quiche and BoringSSL draw by `RAND_bytes` comes from `src/main.rs`. BoringSSL's FIPS module draws within itself, for example
+//! salts of signatures; they have constant lengths.
 
 fn main() {
     println!("cargo::rustc-link-arg=-Wl,--wrap=RAND_bytes");

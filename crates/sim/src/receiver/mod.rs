@@ -301,8 +301,8 @@ impl Receiver {
         self.next = seq;
     }
 
-    /// An ACK for a part of what arrived leaves before the one for all of it, now: such a receiver is always in quick-ACK mode.
-    /// Numbers count segments, so that one for half a segment has the last one's.
+    /// An ACK leaves before the one for what arrived, now: such a receiver is always in quick-ACK mode. Numbers count segments, so
+    /// that it, for half a segment, repeats the last number and acknowledges nothing.
     #[cold]
     fn split_ack(&mut self) {
         self.quick = self.quick.max(2);

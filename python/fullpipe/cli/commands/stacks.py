@@ -64,13 +64,15 @@ def check(
 
     subject = stacks.of_command("subject", command)
     results = quic_stacks.check(subject, controller or None, duration)
+    first = results[0].controller
+    calls = quic_stacks.calls(subject, first, duration)
     if as_json:
-        print(json.dumps([one.row() for one in results], indent=2))
+        runs = [one.row() for one in results]
+        print(json.dumps({"runs": runs, "calls": calls.counts, "calls_reason": calls.reason}, indent=2))
     else:
         about = subject.about
         print(f"{about['name']} {about['version']} ({shlex.join(subject.command)}): {about['policy']}")
         console().print(tables.stack_checks(results))
-        first = results[0].controller
-        print(tables.stack_calls(first, quic_stacks.calls(subject, first, duration)))
+        print(tables.stack_calls(first, calls.counts, calls.reason))
     if not all(one.equal for one in results):
         raise typer.Exit(DISAGREE)

@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import os
+import platform
 import subprocess
 import sys
 import tempfile
@@ -103,19 +104,34 @@ def check(subject: stacks.Stack, controllers: Sequence[str] | None, duration: st
     return results
 
 
-def calls(subject: stacks.Stack, controller: str, duration: str) -> dict[str, int] | None:
-    """How often an adapter asks its machine for the time or for random numbers in a run.
+@dataclass(frozen=True)
+class Calls:
+    """How often an adapter asks its machine for the time or for random numbers in a run."""
 
-    None where it cannot be seen: the system does not let this process trace it, or its processor is unknown.
-    """
+    # By call; None if it cannot be seen.
+    counts: dict[str, int] | None
+    # Why it cannot be seen, or how the run failed before its end; "" otherwise.
+    reason: str = ""
+
+
+def calls(subject: stacks.Stack, controller: str, duration: str) -> Calls:
+    """What an adapter asks its machine for in a run."""
+    if not stack_calls.is_known():
+        return Calls(None, f"the system calls of the processor {platform.machine()} are not known")
+    reason = ""
     with tempfile.NamedTemporaryFile(prefix="fullpipe-calls-") as report:
         report.write(bytes(stack_calls.COUNTERS.size))
         report.flush()
         words = (sys.executable, stack_calls.__file__, report.name, *subject.command)
-        with contextlib.suppress(_native.WorldError):
+        try:
             _trace(replace(subject, command=words), controller, duration, _SEED, instants=False)
+        except _native.WorldError as error:
+            reason = str(error)
         report.seek(0)
-        return stack_calls.counted(report.read())
+        counts = stack_calls.counted(report.read())
+    if counts is None:
+        return Calls(None, reason or "the system does not show its system calls")
+    return Calls(counts, reason)
 
 
 def _trace(subject: stacks.Stack, controller: str, duration: str, seed: int, *, instants: bool) -> bytes:

@@ -1,4 +1,4 @@
-//! Cloudflare's quiche in virtual time. It reads the clock by itself: that of the process is the run's.
+//! Cloudflare's quiche in virtual time. It reads the clock by `clock_gettime`: that of the process is the run's.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -8,7 +8,7 @@ use quiche::{Config, Connection, ConnectionId, Error, RecvInfo};
 
 fullpipe_stack::virtual_clock!();
 
-/// What quiche and BoringSSL draw. Without it, two runs differ in the packet numbers that they skip.
+/// What quiche draws, and most of what BoringSSL does (`build.rs`). Without it, two runs differ in the packet numbers that they skip.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn __wrap_RAND_bytes(out: *mut u8, length: usize) -> i32 {
     // SAFETY: as of `RAND_bytes`, `out` may be written.

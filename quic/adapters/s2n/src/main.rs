@@ -112,7 +112,7 @@ impl io::Provider for Io {
     }
 }
 
-/// Random numbers of both endpoints.
+/// Random numbers of both endpoints. TLS draws its own, of constant lengths.
 struct Drawn;
 
 impl random::Generator for Drawn {

@@ -1,4 +1,4 @@
-//! Tencent's tquic in virtual time. It reads the clock by itself: that of the process is the run's.
+//! Tencent's tquic in virtual time. It reads the clock by `clock_gettime`: that of the process is the run's.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -15,7 +15,7 @@ use tquic::{
 
 fullpipe_stack::virtual_clock!();
 
-/// What BoringSSL draws.
+/// Most of what BoringSSL draws (`build.rs`).
 #[unsafe(no_mangle)]
 unsafe extern "C" fn __wrap_RAND_bytes(out: *mut u8, length: usize) -> i32 {
     // SAFETY: as of `RAND_bytes`, `out` may be written.
