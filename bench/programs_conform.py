@@ -349,6 +349,8 @@ def table(made: Sequence[evidence.Line], older: str = "", *, every: bool = False
     text += ["", f"| case | criterion | {' | '.join(names)} |", f"|---|---|{'---|' * len(names)}"]
     for case in registry.every():
         found = [cases.get((name, case.name)) for name in names]
+        if not any(found):
+            continue
         main = next((one["criteria"][0] for one in found if one is not None and one["criteria"]), None)
         named = f"{main['says']}: {bounds(main)}" if main is not None else ""
         cells = " | ".join("not played" if one is None else cell(one, main) for one in found)

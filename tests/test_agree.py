@@ -246,7 +246,9 @@ def test_help_lists_tolerances() -> None:
     assert "8 percentage points" in printed
     of_grid = "goodput 3%, mean RTT 5%, p95 RTT 10%, retransmissions a factor of 1.25"
     assert of_grid in printed and "5 percentage points" in printed
-    assert "Otherwise, if each difference of means is within its tolerance, Close; if not, Differs." in printed
+    assert (
+        "Otherwise, if each difference of means is within its tolerance, Close; if not, Differs." in printed
+    )
 
 
 @pytest.mark.usefixtures("worlds")

@@ -76,8 +76,7 @@ impl Quiche {
         let of_server = config(setup, Some(&keys));
         let _ = std::fs::remove_dir_all(&keys);
         let mut of_server = of_server.map_err(in_words)?;
-        let client =
-            quiche::connect(Some("localhost"), &ids[0], addresses[0], addresses[1], &mut of_client);
+        let client = quiche::connect(Some("localhost"), &ids[0], addresses[0], addresses[1], &mut of_client);
         let server = quiche::accept(&ids[1], None, addresses[1], addresses[0], &mut of_server);
         Ok(Quiche {
             ends: [client.map_err(in_words)?, server.map_err(in_words)?],
@@ -129,7 +128,8 @@ impl Stack for Quiche {
                 return;
             }
             while connection.is_established() && self.written < app.total {
-                let piece = usize::try_from(app.total - self.written).unwrap_or(usize::MAX).min(self.zeros.len());
+                let piece =
+                    usize::try_from(app.total - self.written).unwrap_or(usize::MAX).min(self.zeros.len());
                 let is_last = app.total != NEVER && self.written + piece as u64 == app.total;
                 match connection.stream_send(0, &self.zeros[..piece], is_last) {
                     Ok(taken) => self.written += taken as u64,
