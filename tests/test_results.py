@@ -132,7 +132,7 @@ def test_readme_counts_match_evidence(tables: ModuleType) -> None:
         if one.line["key"]["grid"] == "agreement"
     }
     for words, hosts in (
-        ("simulator with ideal hosts", "ideal"),
+        ("simulator with ideal hosts, the default", "ideal"),
         ("simulator with the delays of Linux hosts", "linux"),
     ):
         assert f"| {words} | {' | '.join(f'{100 * one:.1f} %' for one in grids[hosts])} |" in text

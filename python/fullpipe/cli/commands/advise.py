@@ -66,8 +66,8 @@ def advise(
         str | None,
         typer.Option(
             help="Duration of a long flow's run.",
-            show_default="300 round trips, from 20 to 60 s; below 20 s only where the rate is high or the "
-            "RTT short",
+            show_default="300 round trips, at least 20 s, at most 60 s; cut to what 1.5 million packets or "
+            "5,000 round trips take, but not below 100 round trips or 1 s",
         ),
     ] = None,
     goal: Goal = None,

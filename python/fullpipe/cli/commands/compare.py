@@ -64,8 +64,8 @@ def compare(
         list[str] | None,
         typer.Argument(
             metavar="CC...",
-            help="Controllers, e.g. bbr1 cubic bbr1:probe_gain=1.5, or noq:bbr3 with --world quic. Needed "
-            "without --program.",
+            help="Controllers, e.g. bbr1 cubic bbr1:probe_gain=1.5, or noq:bbr3 with --world quic, where one "
+            "without a stack's name runs inside noq. Needed without --program.",
             autocompletion=complete_controllers,
             show_default=False,
         ),

@@ -33,7 +33,7 @@ Name = Annotated[
         "--as",
         metavar="NAME",
         help="Its name in the kernel.",
-        show_default="fp_bbr3, fp_bbr1; of another profile fp_bbr3_PROFILE",
+        show_default="fp_bbr3 for the profile repaired, fp_bbr3_draft, fp_bbr3_linux, fp_bbr1",
     ),
 ]
 
