@@ -105,8 +105,11 @@ def test_nothing_is_left_behind_by_force(
 
 
 def expect_nothing_left() -> None:
-    """The kernel frees what nobody holds in its own time, which is soon."""
-    deadline = time.monotonic() + 10
+    """The kernel frees what nobody holds in its own time: when each task has left the processor once (RCU).
+
+    That is soon, but a task that is preempted on a busy machine holds it up.
+    """
+    deadline = time.monotonic() + 180
     while left_behind() and time.monotonic() < deadline:
         time.sleep(0.05)
     assert left_behind() == []
