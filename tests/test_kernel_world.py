@@ -297,7 +297,7 @@ while echo := peer.recv(1):
 """
 CLIENT = """
 import os, socket, sys, time
-until = time.monotonic() + 10
+until = time.monotonic() + 60
 while True:
     try:
         peer = socket.create_connection((os.environ["FULLPIPE_SERVER"], 5001), timeout=5)

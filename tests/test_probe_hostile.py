@@ -65,7 +65,7 @@ def running() -> Iterator[Running]:
 
 
 def wait_for(what: Callable[[], object]) -> None:
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     while not what():
         assert time.monotonic() < until, "it never came"
         threading.Event().wait(0.01)
