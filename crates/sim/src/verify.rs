@@ -34,7 +34,7 @@ impl Books {
             let Some(receiver) = &flow.receiver else { continue };
             books.forward.arrived += receiver.arrived_segments + flow.merging_segments();
             // Every segment that arrived is delivered, waits for a hole, had arrived before, or was too old.
-            let kept = receiver.delivered_segments() - receiver.missing_segments()
+            let kept = receiver.delivered_segments() - receiver.hidden_segments as u64
                 + receiver.waiting_segments()
                 + receiver.duplicate_segments
                 + receiver.discarded_segments;

@@ -68,6 +68,8 @@ pub(crate) struct Receiver {
     sack_count: usize,
     /// Duplicate ACKs sent at once for this `next` (Linux: `dup_ack_counter`).
     duplicates: u32,
+    /// Segments below `next` that had not arrived when it acknowledged them, all of them full: their loss is hidden.
+    pub(crate) hidden_segments: u32,
     duplicates_for: u64,
     duplicate: Option<(u64, u64)>,
     seen_data: bool,
@@ -131,6 +133,7 @@ impl Receiver {
             marked_segments: 0,
             checks_stamps: false,
             discarded_segments: 0,
+            hidden_segments: 0,
             ack_timer: None,
             duplicates: 0,
             duplicates_for: 0,
@@ -170,20 +173,12 @@ impl Receiver {
 
     /// Bytes delivered to the application.
     pub(crate) fn delivered_bytes(&self) -> u64 {
-        self.next_bytes - self.missing_segments() * self.mss as u64
+        self.next_bytes - self.hidden_segments as u64 * self.mss as u64
     }
 
     /// Segments delivered to the application, and those whose loss it hides.
     pub(crate) fn delivered_segments(&self) -> u64 {
         self.next
-    }
-
-    /// Segments below `next` whose loss it hides, all of them full. Nothing waits in such a receiver: the others arrived.
-    pub(crate) fn missing_segments(&self) -> u64 {
-        if self.lie != Some(Lie::HidesLoss) {
-            return 0;
-        }
-        self.next + self.duplicate_segments + self.discarded_segments - self.arrived_segments
     }
 
     /// When a timer of the receiver is due.
@@ -297,7 +292,9 @@ impl Receiver {
     /// Behaves as if everything before segment `seq` had arrived.
     #[cold]
     fn hide_loss(&mut self, seq: u64) {
-        self.next_bytes += (seq - self.next) * self.mss as u64;
+        let hidden = seq - self.next;
+        self.hidden_segments += hidden as u32; // The books of a run notice an overflow.
+        self.next_bytes += hidden * self.mss as u64;
         self.next = seq;
     }
 
