@@ -7,9 +7,9 @@ and the two are not listed in `KNOWN`.
 
 import itertools
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import polars as pl
 
@@ -20,7 +20,7 @@ from fullpipe.text import cell
 from fullpipe_studies import document
 from fullpipe_studies.catalogue import Built
 from fullpipe_studies.checks import FEWEST, Outcome
-from fullpipe_studies.claim import Cell, Check, Data, Row, Size, number
+from fullpipe_studies.claim import Cell, Check, Data, Size, number
 
 
 @dataclass(frozen=True)
@@ -45,18 +45,10 @@ KNOWN = (
 )
 
 
-# What a claim's judge reads, from the share that the first kind of flows has of the bottleneck.
-Of: TypeAlias = Callable[[float], Row]
-
-
-def _parts(share: str, rest: str) -> Of:
-    return lambda part: {share: part, rest: 1 - part}
-
-
-# The claims that measure the share of one flow beside another, by what they call it.
-SHARES: Mapping[str, Of] = {
-    "pam24.cubic": _parts("bbr_share", "cubic_share"),
-    "ccwg25.cubic": _parts("share", "cubic_share"),
+# The claims that measure the share of one flow beside another, with what they call it and the other's.
+SHARES: Mapping[str, tuple[str, str]] = {
+    "pam24.cubic": ("bbr_share", "cubic_share"),
+    "ccwg25.cubic": ("share", "cubic_share"),
 }
 _PARTS = tuple(step / 10 for step in range(11))
 
@@ -132,10 +124,11 @@ def passing(claim: Built, cell: Cell) -> set[float]:
 
 def _judge(claim: Built, cell: Cell, here: float, others: float) -> Sequence[Check]:
     """The checks of runs with one share in this scenario, and another one in all others."""
-    outcome = SHARES[claim.id]
+    share, rest = SHARES[claim.id]
     rows = [
-        {"seed": seed, **one.factors, **outcome(here if one.factors == cell.factors else others)}
+        {"seed": seed, **one.factors, share: part, rest: 1 - part}
         for one in claim.claim.grid.cells(Size.FULL)
+        for part in [here if one.factors == cell.factors else others]
         for seed in range(1, FEWEST + 1)
     ]
     frame = pl.DataFrame(rows, infer_schema_length=None)
