@@ -39,7 +39,6 @@ WAITED_FOR = (
     ("study", "list"),
     ("compare", "bbr1", "cubic", "--rate", "100mbit", "--rtt", "40ms"),
     ("conform", "bbr3"),
-    ("evaluate", "reno", "--quick"),
 )
 INTERRUPTED = (0.15, 0.3, 0.5, 0.7, 0.9)
 SWEEPS = (

@@ -17,7 +17,7 @@ use crate::host::MAX_FLOWS;
 /// When some flows are to negotiate ECN and others are not, or a receiver is to lie.
 pub(crate) fn hosts_of(spec: &Spec) -> Result<HostSpec, KernelError> {
     spec.check_no_lie("the kernel")
-        .map_err(|error| unsupported(error.field, &error.given, &error.problem, error.fix))?;
+        .map_err(|error| unsupported_field(error.field, &error.given, &error.problem, error.fix))?;
     match spec.shared_ecn() {
         Ok(ecn) => Ok(HostSpec { ecn, ..spec.hosts.clone() }),
         Err(number) => Err(KernelError::from(EmuError::Unsupported {
@@ -31,10 +31,10 @@ pub(crate) fn hosts_of(spec: &Spec) -> Result<HostSpec, KernelError> {
 /// Refuses programs where they do not run.
 pub(crate) fn check_no_program(spec: &Spec, place: &str) -> Result<(), KernelError> {
     spec.check_no_program(place)
-        .map_err(|error| unsupported(error.field, &error.given, &error.problem, error.fix))
+        .map_err(|error| unsupported_field(error.field, &error.given, &error.problem, error.fix))
 }
 
-fn unsupported(field: String, given: &str, problem: &str, fix: impl Into<String>) -> KernelError {
+fn unsupported_field(field: String, given: &str, problem: &str, fix: impl Into<String>) -> KernelError {
     EmuError::Unsupported { field, reason: format!("{given} {problem}"), fix: fix.into() }.into()
 }
 

@@ -106,7 +106,7 @@ def _hide_vdso(pid: int) -> None:
     """Makes the program that begins look as if its kernel had none.
 
     Raises:
-        RuntimeError: The place where the program is told of it is not found.
+        RuntimeError: The auxiliary vector, which names the vDSO, is not on the stack.
     """
     vector = Path(f"/proc/{pid}/auxv").read_bytes()
     keys = [key for key, _ in _VECTOR.iter_unpack(vector)]
