@@ -44,9 +44,9 @@ def main() -> None:
                     print(json.dumps(line), flush=True)
 
 
-def nanos(program: str, controller: str, loss: str, flows: str) -> float:
+def nanos(program: str, controller: str, loss: str, flows: str, duration: str = "2 s") -> float:
     """What a packet costs in one run."""
-    case = [controller, "10 Gbit/s", "20 ms", "1 bdp", loss, "2 s", flows]
+    case = [controller, "10 Gbit/s", "20 ms", "1 bdp", loss, duration, flows]
     run = subprocess.run([program, "--once", *case], capture_output=True, text=True, check=True)
     return float(run.stdout.split(" ns a packet")[0].split()[-1])
 

@@ -32,7 +32,13 @@ STARTS = 15
 RUNS = 8
 KEPT_ROUNDS = 5
 KEPT = 5000
-CURVE = (1_000, 2_000, 10_000, 100_000)
+# Runs of sweeps: how long, at which rate, how many in each sweep.
+SWEPT = (
+    ("200 ms", "5 Mbit/s", (1000, 2000, 10_000, 100_000)),
+    ("2 s", "50 Mbit/s", (2000,)),
+    ("5 s", "50 Mbit/s", (2000,)),
+    ("10 s", "100 Mbit/s", (2000,)),
+)
 WAITS = 3
 # What a person waits for, with its report, and when it is interrupted, as parts of the time that it takes.
 WAITED_FOR = (
@@ -180,25 +186,28 @@ def kept() -> None:
 
 
 def curve() -> None:
-    """What a sweep of short runs costs, over how many they are."""
-    what = scenario.from_document(
-        {
-            "duration": "200 ms",
-            "path": {"rate": "5 Mbit/s", "rtt": "10 ms"},
-            "record": {"series": False},
-            "flows": [{"controller": "reno"}],
-        }
-    )
-    print("\nA sweep of runs of 200 ms at 5 Mbit/s on two cores, kept in this folder.\n")
-    print(f"{'runs':>8} {'CPU':>9} {'CPU a run':>10} {'wall':>9} {'busy':>7}")
-    for count in CURVE:
-        tasks = [Task(SIMULATOR.name, Job(what.alternatives[0], seed)) for seed in range(1, count + 1)]
-        with tempfile.TemporaryDirectory(dir=".", prefix="bench-") as folder:
-            wall, cpu = time.perf_counter(), time.process_time()
-            carry_out(tasks, Store(Path(folder)), Local(cores=2))
-            wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-        busy = f"{50 * cpu / wall:.0f} %"
-        print(f"{count:>8} {cpu:>7.2f} s {cpu / count * 1e6:>7.0f} us {wall:>7.2f} s {busy:>7}")
+    """What a sweep costs, over how many runs it has and how long they are."""
+    print("\nSweeps on two cores, kept in this folder.\n")
+    print(f"{'each run':<20} {'runs':>8} {'CPU':>9} {'CPU a run':>10} {'wall':>9} {'busy':>7}")
+    for duration, rate, counts in SWEPT:
+        what = scenario.from_document(
+            {
+                "duration": duration,
+                "path": {"rate": rate, "rtt": "10 ms"},
+                "record": {"series": False},
+                "flows": [{"controller": "reno"}],
+            }
+        )
+        for count in counts:
+            tasks = [Task(SIMULATOR.name, Job(what.alternatives[0], seed)) for seed in range(1, count + 1)]
+            with tempfile.TemporaryDirectory(dir=".", prefix="bench-") as folder:
+                wall, cpu = time.perf_counter(), time.process_time()
+                carry_out(tasks, Store(Path(folder)), Local(cores=2))
+                wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+            each, busy = f"{duration}, {rate}", f"{50 * cpu / wall:.0f} %"
+            print(
+                f"{each:<20} {count:>8} {cpu:>7.2f} s {cpu / count * 1e6:>7.0f} us {wall:>7.2f} s {busy:>7}"
+            )
 
 
 def keeping(tasks: Sequence[Task], engine: Engine) -> tuple[float, int, float, float, float]:

@@ -17,7 +17,6 @@ from fullpipe.runs.worlds import registry
 
 FILE = Path(__file__).resolve().parent.parent / "results" / "speed.jsonl"
 FLOWS = ("1", "10", "100", "1 000", "10 000")
-# What was measured of another program, on another machine.
 PEER = "csg-htsim, NewReno"
 RTTS = ("1 ms", "10 ms", "100 ms", "500 ms")
 
@@ -126,20 +125,23 @@ def _flows(by_case: Lines) -> str:
     def least(line: Mapping[str, Any] | None) -> str:
         return "" if line is None else f"{number(line)} ({number(line, 'low')})"
 
-    def ranged(line: Mapping[str, Any] | None) -> str:
-        if line is None or line["median"] is not None:
-            return number(line)
-        return f"{number(line, 'low')} to {number(line, 'high')}"
-
     return table(
         ["flows", *FLOWS],
         [
             row("cubic", "flows", "cubic, {}", least),
             row("bbr1", "flows", "bbr1, {}", least),
             row("resent by bbr1", "resent", "bbr1, {}", lambda one: (one and f"{one['median']:.1f} %") or ""),
-            row(PEER, "flows", f"{PEER}, {{}}", ranged),
         ],
     )
+
+
+def _htsim(by_case: Lines) -> str:
+    def cell(name: str, flows: str) -> str:
+        line = by_case.get(("htsim", f"{name}, {flows.replace(' ', '')}"))
+        return number(line) if line is None or line["ratio"] is None else _with_ratio(line)
+
+    names = (PEER, "reno", "cubic", "bbr1", "bbr3")
+    return table(["flows", *FLOWS], [[name, *(cell(name, flows) for flows in FLOWS)] for name in names])
 
 
 def _pairs(by_case: Lines) -> str:
@@ -187,6 +189,7 @@ TABLES = {
     "packets": _packets,
     "queues": _queues,
     "flows": _flows,
+    "htsim": _htsim,
     "pairs": _pairs,
     "scale": _scale,
     "controllers": _controllers,

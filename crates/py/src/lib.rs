@@ -188,16 +188,15 @@ fn simulate<'py>(
     cancel: Option<Bound<'py, Cancel>>,
     logs: Option<Py<Logs>>,
 ) -> PyResult<PyAnswer<'py>> {
-    let spec = read_spec(py, spec_json)?;
-    let run = {
-        let spec = spec.clone();
-        move |flag: &AtomicBool| {
-            let run = match logs.as_ref().map(Py::get) {
-                Some(logs) => LoggedSimulation::new(&spec, seed, logs)?.run(flag, logs)?,
-                None => fullpipe_sim::run(&spec, seed, flag).map_err(LogError::Sim)?,
-            };
-            Ok(Answer::of(run, &spec))
-        }
+    // Reading it takes as long as a short run, so that it is also done without the GIL.
+    let read = py.detach(|| Spec::from_json(spec_json));
+    let spec = read.map_err(|error| scenario_error(py, &error))?;
+    let run = move |flag: &AtomicBool| {
+        let run = match logs.as_ref().map(Py::get) {
+            Some(logs) => LoggedSimulation::new(&spec, seed, logs)?.run(flag, logs)?,
+            None => fullpipe_sim::run(&spec, seed, flag).map_err(LogError::Sim)?,
+        };
+        Ok(Answer::of(run, &spec))
     };
     let answer = match cancel {
         Some(cancel) => {
@@ -310,8 +309,9 @@ mod _native {
     use crate::errors::{Cancelled, ControllerError, RecordingError, ScenarioError, WorldError};
     #[pymodule_export]
     use crate::kernel::{
-        kernel_doctor, kernel_load, kernel_loadable, kernel_probe, kernel_prove, kernel_record, kernel_run,
-        kernel_status, kernel_unload, qdisc_doctor, qdisc_refuses, qdisc_run, shell,
+        kernel_doctor, kernel_load, kernel_load_own, kernel_loadable, kernel_probe, kernel_prove,
+        kernel_record, kernel_run, kernel_status, kernel_unload, qdisc_doctor, qdisc_refuses, qdisc_run,
+        shell,
     };
     #[pymodule_export]
     use crate::laws::{law, laws};
