@@ -5,6 +5,7 @@ import importlib.util
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -175,9 +176,9 @@ def test_the_unit_loads_it_again(name: str, monkeypatch: pytest.MonkeyPatch, tmp
     (unit,) = tmp_path.iterdir()
     started, stopped = re.findall(r"^ExecSt(?:art|op)=(.+)$", unit.read_text(encoding="utf-8"), re.MULTILINE)
     # What systemd runs when it stops, and at the next boot.
-    subprocess.run(stopped.split(), check=True)
+    subprocess.run(shlex.split(stopped), check=True)
     assert name not in available()
-    subprocess.run(started.split(), check=True)
+    subprocess.run(shlex.split(started), check=True)
     assert status(name)["controller"] == "bbr1:probe_gain=1.25"
     left = CliRunner().invoke(cli.app, ["kernel", "unload", name])
     assert f"systemctl disable fullpipe-{name}, and remove {unit}" in " ".join(left.output.split())
@@ -245,6 +246,51 @@ def test_without_rights_what_is_missing_is_said() -> None:
     done = subprocess.run([*without, *load], capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert "loading BPF programs is not permitted" in done.stderr and "run as root" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def own_object(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The controller of examples/kernel-controller, compiled."""
+    if message := builder().missing():
+        pytest.skip(message)
+    into = tmp_path_factory.mktemp("own")
+    crate = REPOSITORY / "examples" / "kernel-controller"
+    subprocess.run([sys.executable, BUILD, "--crate", crate, "--into", into], check=True)
+    return into / "kernel-controller.o"
+
+
+@pytest.mark.long
+def test_a_controller_of_ones_own_crate_carries_a_connection(name: str, own_object: Path) -> None:
+    done = command("kernel", "load", str(own_object), "--as", name)
+    assert done.returncode == 0, done.stderr
+    digest = hashlib.sha256(own_object.read_bytes()).hexdigest()
+    assert f"kernel-controller.o is loaded as {name} (object {digest[:12]})" in done.stdout
+    ours, reading = connected(name, socket.AF_INET)
+    with ours:
+        ours.sendall(bytes(1 << 24))
+        found = status(name)
+    reading.join()
+    (flow,) = found["connections"]
+    assert found["controller"] == "kernel-controller.o"
+    # The example keeps no estimate of the bandwidth.
+    assert flow["trusted"] and flow["cwnd"] > 10 and flow["pacing_bps"] > flow["bandwidth_bps"] == 0
+    assert not any(count for cause, count in found["counters"].items() if cause.startswith("fallen_"))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["no-such.o"], "CONTROLLER no-such.o cannot be read: No such file or directory; name another file"),
+        (["{other}", "--profile", "draft"], "--profile is an option of bbr3"),
+        (["{other}"], "other.o is no object of a controller"),
+    ],
+)
+def test_a_file_that_cannot_be_loaded_is_named(tmp_path: Path, words: list[str], said: str) -> None:
+    other = tmp_path / "other.o"
+    other.write_bytes(b"\x7fELF and no controller")
+    done = command("kernel", "load", *(word.format(other=other) for word in words))
+    assert done.returncode != 0
+    assert said in " ".join(done.stderr.split())
 
 
 def test_names_follow_from_controllers() -> None:

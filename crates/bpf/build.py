@@ -1,6 +1,9 @@
 """Builds the congestion controls for the kernel: `make bpf-objects`.
 
     python crates/bpf/build.py [--only NAME] [--into FOLDER]
+    python crates/bpf/build.py --crate FOLDER --into FOLDER
+
+With `--crate`, of a controller of your own (examples/kernel-controller).
 
 Each object is made of a controller in Rust and the shim in C, as one module of LLVM's intermediate code. The
 same sources and tools give the same bytes anywhere. The tools are Debian's, all with the same LLVM:
@@ -21,6 +24,7 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+PROGRAM = HERE / "program"
 LLVM = Path("/usr/lib/llvm-22/bin")
 CARGO, RUSTC = Path("/usr/bin/cargo"), Path("/usr/bin/rustc")
 PACKAGES = "clang-22 llvm-22 rustc-web cargo-web libstd-rust-web-dev-bpf"
@@ -68,7 +72,7 @@ def run(*command: str | Path, **environment: str) -> str:
     return done.stdout
 
 
-def cargo(folder: Path, feature: str, target: str, *more: str, **environment: str) -> None:
+def cargo(folder: Path, crate: Path, target: str, *more: str, **environment: str) -> None:
     """Compiles the Rust half."""
     repository = HERE.parents[1]
     flags = f"--remap-path-prefix={repository}=/fullpipe --remap-path-prefix={folder}=/build"
@@ -76,16 +80,16 @@ def cargo(folder: Path, feature: str, target: str, *more: str, **environment: st
         flags += f" -C target-cpu={CPU} -Z function-sections=no"
     run(
         CARGO, "rustc", "--quiet", "--release", "--locked", "--offline",
-        "--manifest-path", HERE / "program" / "Cargo.toml", "--target", target, "--target-dir", folder,
-        "--features", feature, *more,
+        "--manifest-path", crate / "Cargo.toml", "--target", target, "--target-dir", folder, *more,
         RUSTC=str(RUSTC), RUSTC_BOOTSTRAP="1", RUSTFLAGS=flags, **environment,
     )  # fmt: skip
 
 
-def build(name: str, into: Path) -> bytes:
-    """One object."""
+def build(name: str, into: Path, crate: Path | None = None) -> bytes:
+    """One object: of the controller that a feature of `program/` has, or of another crate."""
     feature = "bbr3" if name == FAULTS else name
-    cargo(into, feature, "bpfel-unknown-none", "--lib", "--", "--emit=obj")
+    features = [] if crate else ["--features", feature]
+    cargo(into, crate or PROGRAM, "bpfel-unknown-none", *features, "--lib", "--", "--emit=obj")
     (rust,) = (into / "bpfel-unknown-none" / "release" / "deps").glob("program-*.o")
     shim, linked, optimised, object_file = (
         into / part for part in ("shim.bc", "linked.bc", "optimised.bc", "done.o")
@@ -125,7 +129,8 @@ def layouts() -> dict[str, str]:
     assert host is not None
     with tempfile.TemporaryDirectory() as folder:
         into = Path(folder)
-        cargo(into, "bbr3", host[1], "--example", "layout", CARGO_PROFILE_RELEASE_LTO="off")
+        features = ["--features", "bbr3"]
+        cargo(into, PROGRAM, host[1], *features, "--example", "layout", CARGO_PROFILE_RELEASE_LTO="off")
         program = into / host[1] / "release" / "examples" / "layout"
         return {name: run(program, controller).strip() for name, controller in CONTROLLERS.items()}
 
@@ -152,14 +157,18 @@ def main() -> int:
     """The command line; the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--only", action="append", choices=[*CONTROLLERS, FAULTS])
+    parser.add_argument("--crate", type=Path, help="of a controller of your own, instead of ours")
     parser.add_argument("--into", type=Path, default=HERE / "objects")
     arguments = parser.parse_args()
     if message := missing():
         sys.exit(message)
+    crate = arguments.crate and arguments.crate.resolve()
+    if crate and arguments.into == HERE / "objects":
+        sys.exit("--crate needs --into: the folder for its object")
     arguments.into.mkdir(parents=True, exist_ok=True)
-    for name in arguments.only or [*CONTROLLERS, FAULTS]:
+    for name in [crate.name] if crate else arguments.only or [*CONTROLLERS, FAULTS]:
         with tempfile.TemporaryDirectory() as folder:
-            made = build(name, Path(folder))
+            made = build(name, Path(folder), crate)
         (arguments.into / f"{name}.o").write_bytes(made)
         print(f"{name}: {len(made)} bytes, sha256 {hashlib.sha256(made).hexdigest()}")
     if not arguments.only and arguments.into == HERE / "objects":

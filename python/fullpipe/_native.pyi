@@ -33,6 +33,7 @@ __all__ = [
     "file_kind",
     "kernel_doctor",
     "kernel_load",
+    "kernel_load_own",
     "kernel_loadable",
     "kernel_probe",
     "kernel_prove",
@@ -692,6 +693,9 @@ def kernel_prove(spec_json: str, seed: int) -> str:
 
 def kernel_load(controller: str, name: str, as_default: bool) -> str:
     """Registers a controller of ours with this kernel, to stay: what it is, as JSON."""
+
+def kernel_load_own(object: bytes, file_name: str, sha256: str, name: str, as_default: bool) -> str:
+    """The same for a controller of the user's own: its object, that file's name and digest."""
 
 def kernel_unload(name: str) -> str:
     """Removes what `kernel_load` registered: JSON with its connections and the default that was put back."""

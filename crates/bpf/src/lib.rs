@@ -308,3 +308,62 @@ pub fn step(controller: &mut impl Controller, call: Call, event: &Event) {
         Call::Mss => controller.on_mss(event.mss),
     }
 }
+
+/// Makes the functions that the shim calls (`shim/border.h`) of a controller, in a crate that `build.py` compiles:
+/// `program!(Controller, Params, |params, config, connection| ...)`, with what makes the controller of a connection.
+///
+/// `Params` are what the loader writes into the object; `()` for a controller without.
+#[macro_export]
+macro_rules! program {
+    ($controller:ty, $params:ty, $new:expr) => {
+        // As `border.h` says.
+        const _: () = assert!(size_of::<$controller>() <= 768 && align_of::<$controller>() <= 8);
+        const _: () = assert!(size_of::<$params>() <= 512 && align_of::<$params>() <= 8);
+
+        // The shim's pointers are valid and aligned, and point to different places: as references, which tell the compiler so, they
+        // need no copies on the stack, which is small. The loader wrote parameters that user space had checked.
+
+        #[unsafe(no_mangle)]
+        extern "C" fn fullpipe_init(
+            controller: &mut core::mem::MaybeUninit<$controller>,
+            params: &$params,
+            event: &$crate::Event,
+            outcome: &mut $crate::Outcome,
+        ) {
+            let (config, connection) = ($crate::config(event), $crate::connection(event));
+            let new: fn(&$params, &fullpipe_cc::Config, &fullpipe_cc::Connection) -> $controller = $new;
+            *outcome = $crate::outcome(controller.write(new(params, &config, &connection)));
+        }
+
+        $crate::program!(calls $controller:
+            fullpipe_ack Ack,
+            fullpipe_lost Lost,
+            fullpipe_state State,
+            fullpipe_undo Undo,
+            fullpipe_start Start,
+            fullpipe_marks Marks,
+            fullpipe_mss Mss,
+        );
+
+        /// Leaves the shim's function, into which everything here is inlined, with 1: the connection then falls back (`safety.h`).
+        #[panic_handler]
+        fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+            // SAFETY: no instruction follows, and a function of BPF restores nothing before it ends.
+            unsafe { core::arch::asm!("r0 = 1", "exit", options(noreturn)) }
+        }
+    };
+    // A function for each call: the shim's functions around them are verified one by one.
+    (calls $controller:ty: $($name:ident $call:ident,)*) => {
+        $(
+            #[unsafe(no_mangle)]
+            extern "C" fn $name(
+                controller: &mut $controller,
+                event: &$crate::Event,
+                outcome: &mut $crate::Outcome,
+            ) {
+                $crate::step(controller, $crate::Call::$call, event);
+                *outcome = $crate::outcome(controller);
+            }
+        )*
+    };
+}

@@ -70,6 +70,14 @@ impl Object {
         with(bytes, name, options, params.needs_pacing(), &self.image_of(params))
     }
 
+    /// An object of a controller of the user's own, which `build.py --crate` made. It is paced at the controller's rate.
+    /// `None` if the bytes are something else.
+    pub fn own(bytes: &[u8], name: &str, options: Options) -> Option<Vec<u8>> {
+        let is_object = bytes.starts_with(b"\x7fELF") && once(bytes, NAME).is_some();
+        let room = once(bytes, OPTIONS).is_some_and(|at| bytes.len() - at >= OPTIONS.len() + NUMBERS);
+        (is_object && room).then(|| with(bytes, name, options, true, &[]))
+    }
+
     /// The image of `params` as the object's compiler has it.
     fn image_of(&self, params: &Params) -> Vec<u8> {
         let own = image(params).expect("a controller with an object");
@@ -106,13 +114,17 @@ fn with(object: &[u8], name: &str, options: Options, paced: bool, params: &[u8])
     made
 }
 
-/// Where a text is that occurs once.
-fn only(object: &[u8], text: &[u8]) -> usize {
+/// Where a text is, if it occurs once.
+fn once(object: &[u8], text: &[u8]) -> Option<usize> {
     let mut places = object.windows(text.len()).enumerate().filter(|(_, window)| *window == text);
-    match (places.next(), places.next()) {
-        (Some((place, _)), None) => place,
-        _ => panic!("{} is not exactly once in the object", String::from_utf8_lossy(text)),
-    }
+    let (place, _) = places.next()?;
+    places.next().is_none().then_some(place)
+}
+
+/// The same where it has to be.
+fn only(object: &[u8], text: &[u8]) -> usize {
+    let message = || panic!("{} is not exactly once in the object", String::from_utf8_lossy(text));
+    once(object, text).unwrap_or_else(message)
 }
 
 /// The controller that a text such as `bbr3:profile=linux` chooses, without other parameters.
@@ -219,6 +231,17 @@ mod tests {
         let object = Object::of(&repaired).unwrap();
         assert_eq!(object.controller, "bbr3");
         assert_ne!(object.file("fp", &draft, OPTIONS), object.file("fp", &repaired, OPTIONS));
+    }
+
+    #[test]
+    fn an_own_object_is_one_that_the_shim_is_in() {
+        let object = Object::ALL[0].bytes;
+        let made = Object::own(object, "mine", OPTIONS).unwrap();
+        assert!(made.windows(16).any(|window| window == b"mine\0\0\0\0\0\0\0\0\0\0\0\0"));
+        let (twice, end) = ([object, object].concat(), only(object, super::OPTIONS) + super::OPTIONS.len());
+        for other in [&[][..], b"text", &object[1..], &object[..object.len() / 100], &twice, &object[..end]] {
+            assert_eq!(Object::own(other, "mine", OPTIONS), None);
+        }
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::sys;
 use crate::sys::bpf::{self, Figures};
 use crate::sys::libbpf::{Library, Object, Refused};
 
-pub use pins::{load, unload};
+pub use pins::{load, load_own, unload};
 pub use status::status;
 
 #[cfg(test)]

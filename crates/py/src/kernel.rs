@@ -143,6 +143,21 @@ pub(crate) fn kernel_load(
     loaded.map_err(|error| world_error(py, &error))
 }
 
+/// The same for a controller of the user's own: its object, that file's name and digest.
+#[pyfunction]
+pub(crate) fn kernel_load_own(
+    py: Python<'_>,
+    object: &[u8],
+    file_name: &str,
+    sha256: &str,
+    name: &str,
+    as_default: bool,
+) -> PyResult<String> {
+    let loaded =
+        py.detach(|| fullpipe_kernel::congestion::load_own(object, file_name, sha256, name, as_default));
+    loaded.map_err(|error| world_error(py, &error))
+}
+
 /// Removes what `kernel_load` registered: JSON with the connections that still have it, and the default that was put back.
 #[pyfunction]
 pub(crate) fn kernel_unload(py: Python<'_>, name: &str) -> PyResult<String> {

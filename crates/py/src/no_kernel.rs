@@ -24,6 +24,7 @@ macro_rules! refuse {
 
 refuse!(
     kernel_load,
+    kernel_load_own,
     kernel_probe,
     kernel_prove,
     kernel_record,

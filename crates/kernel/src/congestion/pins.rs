@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::path::Path;
 
-use fullpipe_bpf::objects::{MOST_NAME_BYTES, Object as File};
+use fullpipe_bpf::objects::{MOST_NAME_BYTES, Object as File, Options};
 use fullpipe_emu::EmuError;
 use fullpipe_scenario::ControllerChoice;
 use serde_json::{Value, json};
@@ -34,18 +34,51 @@ pub fn load(choice: &ControllerChoice, name: &str, as_default: bool) -> Result<S
             format!("choose one of {}", super::loadable().join(", ")),
         )]));
     };
-    let loaded = Loaded::new(params, name, How::default())?;
+    stay(&Loaded::new(params, name, How::default())?, name, choice.text(), file.sha256, as_default)
+}
+
+/// The same for a controller of the user's own: the bytes of its object, which `crates/bpf/build.py --crate` made, the name of
+/// that file, and its digest.
+///
+/// # Errors
+/// As [`load`]; and when the bytes are no such object.
+pub fn load_own(
+    object: &[u8],
+    file_name: &str,
+    sha256: &str,
+    name: &str,
+    as_default: bool,
+) -> Result<String, KernelError> {
+    check_name(name)?;
+    let options = Options { hz: sys::ticks_per_second(), recording: false, timing: false };
+    let Some(file) = File::own(object, name, options) else {
+        return Err(not_loaded(vec![Missing::other(
+            format!("{file_name} is no object of a controller"),
+            "make it with `python crates/bpf/build.py --crate` (examples/kernel-controller)",
+        )]));
+    };
+    stay(&Loaded::from_file(&file, name, How::default())?, name, file_name, sha256, as_default)
+}
+
+/// Lets what is loaded stay.
+fn stay(
+    loaded: &Loaded,
+    name: &str,
+    controller: &str,
+    sha256: &str,
+    as_default: bool,
+) -> Result<String, KernelError> {
     mount()?;
     let before = as_default.then(default).flatten();
     let about = json!({
         "name": name,
-        "controller": choice.text(),
-        "sha256": file.sha256,
+        "controller": controller,
+        "sha256": sha256,
         "kernel": sys::host_and_kernel().1,
         "default_before": before,
     });
     let folder = root().join(name);
-    pin_all(&loaded, &folder, &about).inspect_err(|_| {
+    pin_all(loaded, &folder, &about).inspect_err(|_| {
         let _ = fs::remove_dir_all(&folder);
     })?;
     if as_default {

@@ -1,5 +1,6 @@
 """`fullpipe kernel load`, `unload`, `status` and `prove`: our controllers in this kernel."""
 
+import hashlib
 import json
 import sys
 from pathlib import Path
@@ -14,9 +15,16 @@ UNITS = Path("/etc/systemd/system")
 # What the drops of a rate recommend: docs/reports/bbr3-rate-drop.md.
 _DEFAULT_PROFILE = "repaired"
 
+# The ending of an object of a controller of the user's own, which crates/bpf/build.py makes.
+_OBJECT = ".o"
+
 Controller = Annotated[
     str,
-    typer.Argument(metavar="CONTROLLER", help="bbr3 or bbr1, with parameters, such as bbr1:probe_gain=1.1."),
+    typer.Argument(
+        metavar="CONTROLLER",
+        help="bbr3 or bbr1, with parameters, such as bbr1:probe_gain=1.1; or a file NAME.o with your own "
+        "(docs/how-to/controllers.md).",
+    ),
 ]
 Profile = Annotated[
     str | None,
@@ -33,7 +41,7 @@ Name = Annotated[
         "--as",
         metavar="NAME",
         help="Its name in the kernel.",
-        show_default="fp_bbr3 for the profile repaired, fp_bbr3_draft, fp_bbr3_linux, fp_bbr1",
+        show_default="fp_bbr3 for the profile repaired, fp_bbr3_draft, fp_bbr3_linux, fp_bbr1; a file's name",
     ),
 ]
 
@@ -55,12 +63,15 @@ def load(
     Needs root, Linux 6.10 or newer with BTF, and libbpf; no compiler. Nothing has to keep running. It stays
     until `fullpipe kernel unload` or the next boot. docs/how-to/bbr3-on-your-kernel.md has what was tested.
     """
-    if profile is None and controller.partition(":")[0] == "bbr3" and "profile=" not in controller:
-        profile = _DEFAULT_PROFILE
-    mark = "," if ":" in controller else ":"
-    chosen = controller if profile is None else f"{controller}{mark}profile={profile}"
-    called = name or default_name(chosen)
-    loaded = json.loads(_native.kernel_load(chosen, called, as_default))
+    if controller.endswith(_OBJECT):
+        chosen, called, loaded = _load_own(controller, profile, name, as_default=as_default)
+    else:
+        if profile is None and controller.partition(":")[0] == "bbr3" and "profile=" not in controller:
+            profile = _DEFAULT_PROFILE
+        mark = "," if ":" in controller else ":"
+        chosen = controller if profile is None else f"{controller}{mark}profile={profile}"
+        called = name or default_name(chosen)
+        loaded = json.loads(_native.kernel_load(chosen, called, as_default))
     if persist:
         loaded["unit"] = str(_write_unit(chosen, called, as_default=as_default))
     if as_json:
@@ -77,6 +88,25 @@ def load(
         )
     if persist:
         print(f"At boot: systemctl enable {Path(loaded['unit']).stem}")
+
+
+def _load_own(
+    path: str, profile: str | None, name: str | None, *, as_default: bool
+) -> tuple[str, str, dict[str, Any]]:
+    """Registers the controller in a file: the file's whole path, its name in the kernel, what was loaded."""
+    from fullpipe.errors import unusable
+
+    if profile is not None:
+        raise unusable("--profile", f"is an option of bbr3, and {path} is a file", "leave it out")
+    file = Path(path).resolve()
+    try:
+        made = file.read_bytes()
+    except OSError as error:
+        wrong = f"{path} cannot be read: {error.strerror}"
+        raise unusable("CONTROLLER", wrong, "name another file") from None
+    called = name or file.stem
+    digest = hashlib.sha256(made).hexdigest()
+    return str(file), called, json.loads(_native.kernel_load_own(made, file.name, digest, called, as_default))
 
 
 def unload(
@@ -220,7 +250,7 @@ After=sys-fs-bpf.mount
 [Service]
 Type=oneshot
 RemainAfterExit=yes
-ExecStart={program} load {controller} --as {name}{default}
+ExecStart={program} load "{controller}" --as {name}{default}
 ExecStop={program} unload {name}
 
 [Install]
