@@ -1,9 +1,10 @@
 """How does BBRv3 answer a rate that falls, as drafted, as in Google's kernel, and with four changes?
 
-    .venv/bin/python bench/drops.py [--quick] [--record]
+    .venv/bin/python bench/drops.py [--quick] [--record] [--world kernel]
 
 A grid of drops (`GRID`) in the simulator, each at several moments of the cycle, with a seed of its own each;
-and paths where nothing falls, for what a change costs (`COSTS`). docs/reports/bbr3-rate-drop.md reads it.
+and paths where nothing falls, for what a change costs (`COSTS`). In the kernel, a part of it (`IN_KERNEL`),
+which takes half an hour and needs root. docs/reports/bbr3-rate-drop.md reads it.
 """
 
 import argparse
@@ -11,7 +12,7 @@ import math
 import os
 import statistics
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ import polars as pl
 import fullpipe as fp
 from fullpipe import evidence
 from fullpipe.runs.worlds import registry
+from fullpipe.runs.worlds.world import World
 
 FILE = Path(__file__).resolve().parent.parent / "results" / "drops.jsonl"
 CONTROLLERS = {
@@ -109,6 +111,12 @@ COSTS = (
     Cell("beside CUBIC, 4 BDP", bdps=4, cubic=True),
 )
 BY_NAME = {cell.name: cell for cell in (*GRID, *COSTS)}
+# What runs in the kernel, too: in real time, so that it is few. These forms are loaded into it.
+IN_KERNEL = tuple(
+    BY_NAME[name] for name in ("10-fold, 1 BDP", "10-fold, 4 BDP", "10-fold, 8 BDP", "2-fold, 4 BDP")
+)
+LOADED = ("draft", "Google", "repaired", "BBRv1")
+KERNEL_MOMENTS, AT_ONCE = 3, 4
 
 
 def measured(cell: Cell, controller: str, moment: int) -> dict[str, float | None]:
@@ -116,7 +124,17 @@ def measured(cell: Cell, controller: str, moment: int) -> dict[str, float | None
     drop_s = FIRST_S + STEP_S * moment
     simulation = fp.Simulation(cell.document(controller, drop_s), seed=moment + 1)
     simulation.advance()
-    run = simulation.finish()
+    return _measures(cell, simulation.finish(), drop_s)
+
+
+def in_kernel(cell: Cell, controller: str, moment: int) -> dict[str, float | None] | None:
+    """The same in the kernel; None if no attempt can be trusted."""
+    drop_s = FIRST_S + STEP_S * moment
+    (run,) = fp.run(cell.document(controller, drop_s), world="kernel", seed=moment + 1).runs
+    return None if run.untrustworthy else _measures(cell, run, drop_s)
+
+
+def _measures(cell: Cell, run: fp.Run, drop_s: float) -> dict[str, float | None]:
     rate = RATE / (cell.factor or 1)
     queue = run.link_series().select(after=pl.col("time_s") - drop_s, ms=pl.col("queue_bytes") * 8e3 / rate)
     late = queue.filter(pl.col("after") >= LATE_S)
@@ -158,7 +176,7 @@ def _goodput(run: fp.Run, label: str, since_s: float) -> float:
     series = run.flow_series().filter(pl.col("flow") == label)
     part = series.filter(pl.col("time_s") >= since_s).select("time_s", "delivered_bytes").drop_nulls()
     (first, before), (last, after) = part.row(0), part.row(-1)
-    return (after - before) * 8 / max(last - first, 1e-9)
+    return float((after - before) * 8 / max(last - first, 1e-9))
 
 
 def mean(values: Iterable[float | None]) -> dict[str, float | None]:
@@ -171,17 +189,23 @@ def mean(values: Iterable[float | None]) -> dict[str, float | None]:
 
 
 def line(
-    cell: Cell, controller: str, runs: Sequence[Mapping[str, float | None]], quick: bool
+    cell: Cell,
+    controller: str,
+    runs: Sequence[Mapping[str, float | None]],
+    options: str,
+    world: World,
 ) -> evidence.Line:
     """The evidence of one cell and controller."""
-    world = registry.named("sim")
-    command = "python bench/drops.py --quick --record" if quick else "python bench/drops.py --record"
+    command = f"python bench/drops.py{options} --record"
     times = [one["settled_s"] for one in runs]
     known = sorted(math.inf if one is None else one for one in times)
     middle = known[(len(known) - 1) // 2]
     return {
-        "key": {"cell": cell.name, "controller": controller},
-        "made": evidence.made(command, {world.name: world.build()}, []),
+        "key": {"cell": cell.name, "controller": controller}
+        | ({"world": world.name} if world.name == "kernel" else {}),
+        "made": evidence.made(
+            command, {world.name: world.build()}, [os.uname().release] if world.name == "kernel" else []
+        ),
         "moments": len(runs),
         "settled_s": None
         if cell.factor is None
@@ -212,8 +236,10 @@ def tables(lines: Sequence[evidence.Line], older: str = "") -> dict[str, str]:
     """The tables of the report by name."""
     if not lines:
         none = "Nothing is recorded yet: `python bench/drops.py --record`.\n"
-        return dict.fromkeys(("drops-summary", "drops-settled", "drops-costs"), none)
-    found = {(one["key"]["cell"], one["key"]["controller"]): one for one in lines}
+        return dict.fromkeys(("drops-summary", "drops-settled", "drops-costs", "drops-kernel"), none)
+    loaded = _by_cell(one for one in lines if "world" in one["key"])
+    lines = [one for one in lines if "world" not in one["key"]]
+    found = _by_cell(lines)
     made, moments = lines[0]["made"]["command"], lines[0]["moments"]
     head = f"Made by `{made}`, {moments} moments and seeds a cell.{f' {older}' if older else ''}\n\n"
     return {
@@ -224,7 +250,31 @@ def tables(lines: Sequence[evidence.Line], older: str = "") -> dict[str, str]:
         + "\n"
         + _rows(found, [cell for cell in GRID if cell.factor == 10 and len(cell.name) >= 18], _queue, FEW),
         "drops-costs": _rows(found, COSTS, _cost, FEW),
+        "drops-kernel": _kernel(found, loaded),
     }
+
+
+def _by_cell(lines: Iterable[evidence.Line]) -> dict[tuple[str, str], evidence.Line]:
+    return {(one["key"]["cell"], one["key"]["controller"]): one for one in lines}
+
+
+def _kernel(
+    simulated: Mapping[tuple[str, str], evidence.Line], loaded: Mapping[tuple[str, str], evidence.Line]
+) -> str:
+    """Both worlds, a row each."""
+    if not loaded:
+        return "Nothing is recorded yet: `python bench/drops.py --world kernel --record`.\n"
+    rows = []
+    for cell in IN_KERNEL:
+        for name, found in (("kernel", loaded), ("simulator", simulated)):
+            row = _rows(found, [cell], _both, LOADED)
+            rows.append(row.splitlines()[-1].replace(f"| {cell.name} |", f"| {cell.name} | {name} |"))
+    runs = sum(one["moments"] for one in loaded.values())
+    head = f"| cell | world | {' | '.join(LOADED)} |\n|---|---|{'---|' * len(LOADED)}\n"
+    kernel = next(iter(loaded.values()))["made"]["ran_by"][0]
+    of = len(IN_KERNEL) * len(LOADED) * KERNEL_MOMENTS
+    made = f"Made by `python bench/drops.py --world kernel --record`: Linux {kernel}"
+    return f"{made}, {runs} of {of} runs can be trusted.\n\n{head}" + "\n".join(rows) + "\n"
 
 
 def _rows(
@@ -253,6 +303,10 @@ def _time(one: evidence.Line | None) -> str:
 
 def _queue(one: evidence.Line | None) -> str:
     return "–" if one is None else f"{_ranged(one['queue_ms'], 1, 0)} ms, {_ranged(one['goodput'], 100, 0)} %"
+
+
+def _both(one: evidence.Line | None) -> str:
+    return "–" if one is None else f"{_time(one)}, {_queue(one)}"
 
 
 def _cost(one: evidence.Line | None) -> str:
@@ -298,6 +352,7 @@ def main() -> None:
     """Measures, prints the tables, and records what they are made of."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--quick", action="store_true", help=f"{QUICK} moments instead of {MOMENTS}")
+    parser.add_argument("--world", choices=["sim", "kernel"], default="sim")
     parser.add_argument("--record", action="store_true", help="put the results into results/drops.jsonl")
     parser.add_argument(
         evidence.LARGER, action="store_true", help="let a smaller run replace a larger one of the same code"
@@ -305,20 +360,30 @@ def main() -> None:
     message = parser.parse_args()
     if message.record:
         evidence.read(FILE)  # A file that cannot be used is an error now.
-    moments = range(QUICK if message.quick else MOMENTS)
-    work = [(cell, controller) for cell in (*GRID, *COSTS) for controller in CONTROLLERS]
+    world = registry.named(message.world)
+    loaded = world.name == "kernel"
+    run: Callable[[Cell, str, int], dict[str, float | None] | None] = in_kernel if loaded else measured
+    cells, forms = (IN_KERNEL, LOADED) if loaded else ((*GRID, *COSTS), tuple(CONTROLLERS.values()))
+    moments, threads = (KERNEL_MOMENTS, AT_ONCE) if loaded else (MOMENTS, os.cpu_count())
+    options = " --world kernel" if loaded else ""
+    if message.quick:
+        options, moments = options + " --quick", QUICK
+    work = [(cell, one) for cell in cells for one, form in CONTROLLERS.items() if form in forms]
     lines = []
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(threads) as pool:
         runs = {
-            (cell.name, controller): [pool.submit(measured, cell, controller, at) for at in moments]
+            (cell.name, controller): [pool.submit(run, cell, controller, at) for at in range(moments)]
             for cell, controller in work
         }
         for number, (cell, controller) in enumerate(work):
             done = [one.result() for one in runs[cell.name, controller]]
-            lines.append(line(cell, controller, done, message.quick))
+            if trusted := [one for one in done if one is not None]:
+                lines.append(line(cell, controller, trusted, options, world))
             print(f"\r{number + 1} of {len(work)}", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
-    print("\n".join(tables(lines).values()), end="")
+    # The tables of one world need what the file has of the other.
+    other = [one for one in evidence.read(FILE) if ("world" in one["key"]) != loaded]
+    print("\n".join(tables([*lines, *other]).values()), end="")
     if message.record:
         evidence.replace(FILE, lines, size=None if message.replace_larger else size)
 
