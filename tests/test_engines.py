@@ -97,12 +97,12 @@ def test_serial_engine_raises_first_error_unchanged(
 
 def test_kernel_runs_share_cores_by_rate() -> None:
     engine = Local(cores=2)
-    slow = [Task("kernel", job(seed, rate="2 Mbit/s")) for seed in range(1, 19)]
+    slow = [Task("kernel", job(seed, rate="1 Mbit/s")) for seed in range(1, 15)]
     fast = Task("kernel", job(rate="500 Mbit/s"))
     alone = replace(slow[0], alone=True)
-    assert all(engine._fits(slow[number], slow[:number]) for number in range(16))
-    assert not engine._fits(slow[16], slow[:16])  # No more than eight a core.
-    middle = [Task("kernel", job(seed, rate="80 Mbit/s")) for seed in (1, 2, 3)]
+    assert all(engine._fits(slow[number], slow[:number]) for number in range(12))
+    assert not engine._fits(slow[12], slow[:12])  # No more than six a core.
+    middle = [Task("kernel", job(seed, rate="6 Mbit/s")) for seed in (1, 2, 3)]
     assert middle[0].job.rate_bps * 3 > 2 * kernel.RATE_BPS_A_CORE
     assert engine._fits(middle[1], middle[:1])
     assert not engine._fits(middle[2], middle[:2])
@@ -113,7 +113,7 @@ def test_kernel_runs_share_cores_by_rate() -> None:
     assert not engine._fits(slow[1], [alone])
     assert not engine._fits(slow[0], tasks(1)), "nothing is simulated meanwhile"
     assert engine.cost(fast) == pytest.approx(0.2)
-    assert engine.cost(slow[0]) == pytest.approx(0.2 / 16)
+    assert engine.cost(slow[0]) == pytest.approx(0.2 / 12)
 
 
 def test_estimate_accounts_for_parallel_runs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,11 +124,11 @@ def test_estimate_accounts_for_parallel_runs(monkeypatch: pytest.MonkeyPatch) ->
         return Task("kernel", job(rate=rate, duration=f"{seconds} s"))
 
     # All at once, and the shorter ones beside the longest.
-    slow = [kernel_run("2 Mbit/s", 60), *[kernel_run("2 Mbit/s", 7)] * 15]
+    slow = [kernel_run("1 Mbit/s", 60), *[kernel_run("1 Mbit/s", 7)] * 11]
     assert engine.takes_s(slow) == 60
     # One more waits for a place.
-    assert engine.takes_s([*slow, kernel_run("2 Mbit/s", 7)]) == 60
-    assert engine.takes_s([kernel_run("2 Mbit/s", 7)] * 17) == 14
+    assert engine.takes_s([*slow, kernel_run("1 Mbit/s", 7)]) == 60
+    assert engine.takes_s([kernel_run("1 Mbit/s", 7)] * 13) == 14
     # One at a time.
     assert engine.takes_s([kernel_run("500 Mbit/s", 7)] * 3) == 21
     # Simulations first: two cores, but none is shorter than itself.
@@ -193,7 +193,8 @@ def test_closing_engine_stops_running_tasks(monkeypatch: pytest.MonkeyPatch) -> 
             ended.append(job.seed)
 
     monkeypatch.setattr(kernel.Kernel, "run", waits)
-    running = Local(cores=1).run([*tasks(1), *tasks(2, "kernel")])
+    two = [Task("kernel", job(seed, rate="1 Mbit/s")) for seed in (1, 2)]
+    running = Local(cores=1).run([*tasks(1), *two])
     assert isinstance(next(running), Done)
     with pytest.MonkeyPatch.context() as patch:
         # An interrupt arrives while the engine waits.

@@ -95,8 +95,8 @@ def special() -> list[str]:
 def find(name: str) -> "World | None":
     """The world of that name, or None, e.g. for data that were made where other packages are installed."""
     if home := _HOME.get(name) or _OPTIONAL.get(name) or _SPECIAL.get(name):
-        # Estimates of grids ask for the same few worlds thousands of times.
-        world: World = (sys.modules.get(home) or import_module(home)).WORLD
+        # Waits where another thread imports it: a module that `sys.modules` has may have no `WORLD` yet.
+        world: World = import_module(home).WORLD
         return world
     if name not in _registered:
         load_installed()
