@@ -43,11 +43,12 @@ GRIDS = {
     "queues": "reference/queues.md",
     "quic": "explanation/quic.md",
     "router": "explanation/router.md",
+    "bbr3": "how-to/bbr3-on-your-kernel.md",
 }
 
 OTHER_PATHS = "[all paths](../reference/grids.md)"
 
-# Those of which a page shows the cells with Linux hosts alone.
+# Those that run with ideal hosts, too: one table shows both.
 TWICE = ("agreement", "router")
 
 # Where the cells are that such a page does not show.
@@ -108,16 +109,20 @@ def tables(results: Path) -> dict[tuple[str, str], str]:
 
 
 def agreement(found: list[evidence.Line], builds: evidence.Builds) -> dict[tuple[str, str], str]:
-    """The tables of grids: those of other hosts than ideal ones have a name with these."""
+    """The tables of grids. Of those that run with ideal hosts, too, it is that of Linux hosts."""
     made: dict[tuple[str, str], str] = {}
-    for every in lines.wholes(found):
-        whole = replace(every, cells=[one for one in every.cells if THIN not in one["key"]["cell"]])
+    wholes = [
+        replace(every, cells=[one for one in every.cells if THIN not in one["key"]["cell"]])
+        for every in lines.wholes(found)
+    ]
+    ideal = {one.line["key"]["grid"]: one for one in wholes if one.line["key"]["hosts"] == "ideal"}
+    for whole in wholes:
         key = whole.line["key"]
-        if key["grid"] in GRIDS:
-            name = "agreement" if key["hosts"] == "ideal" else f"agreement-{key['hosts']}"
+        twice = key["grid"] in TWICE
+        if key["grid"] in GRIDS and not (twice and key["hosts"] == "ideal"):
             older = evidence.ages_sentence(whole.cells, "cell", builds)
-            cells = key["hosts"] != "ideal" or key["grid"] not in TWICE
-            made[GRIDS[key["grid"]], name] = write.markdown(whole, older, OTHERS, cells=cells)
+            beside = ideal[key["grid"]] if twice else None
+            made[GRIDS[key["grid"]], "agreement"] = write.markdown(whole, older, OTHERS, ideal=beside)
     return made
 
 

@@ -15,6 +15,7 @@ from fullpipe.agreement.grid.compare import Compared, kernels
 from fullpipe.agreement.grid.lines import Row, Whole
 from fullpipe.agreement.grid.rules import TOLERANCES
 from fullpipe.agreement.grid.run import Found, Plan
+from fullpipe.agreement.grid.summary import Target
 from fullpipe.measures.measures import MEASURES, shares
 from fullpipe.measures.statistics import Estimate
 from fullpipe.report.grid.tables import HEADINGS, mean, ranged
@@ -196,24 +197,30 @@ def runs_frame(cells: Sequence[Compared]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, strict=False)
 
 
-def markdown(whole: Whole, older: str = "", others: str | None = None, *, cells: bool = True) -> str:
+def markdown(whole: Whole, older: str = "", others: str | None = None, *, ideal: Whole | None = None) -> str:
     """The targets and the table of cells, as the documentation shows them. `older` says which rows are.
 
-    With `others`, where all cells and the words are, the table has only those that differ or have no verdict;
-    without `cells`, none.
+    With `others`, where all cells and the words are, the table has only those that differ or have no verdict.
+    `ideal` is the same grid with ideal hosts, whose targets are shown beside those of `whole`.
     """
     text = [_made_how(whole, words=others is None), *([older, ""] if older else [""])]
-    text += ["| target | cells | limit | measured | |", "|---|---|---|---|---|"]
-    for one in whole.targets:
-        word = "**missed**" if one.word == "missed" else one.word
-        text.append(f"| {one.title} | {one.cells} | {one.message} | {one.measured_text} | {word} |")
-    text += ["", whole.verdict, ""]
-    rows = whole.rows if others is None else [one for one in whole.rows if one.verdict not in _SIMILAR]
+    if ideal is None:
+        text += ["| target | cells | limit | measured | |", "|---|---|---|---|---|"]
+        for one in whole.targets:
+            text.append(f"| {one.title} | {one.cells} | {one.message} | {one.measured_text} | {_word(one)} |")
+        text += ["", whole.verdict, ""]
+    else:
+        text += ["| target | limit | ideal hosts | Linux hosts |", "|---|---|---|---|"]
+        for one, other in zip(whole.targets, ideal.targets, strict=True):
+            shown = (f"{each.measured_text}{' **missed**' * (not each.met)}" for each in (other, one))
+            text.append(f"| {one.title} | {one.message} | {' | '.join(shown)} |")
+        text += ["", f"Ideal hosts: {ideal.verdict} Linux hosts: {whole.verdict}", ""]
+    rows = whole.rows
     if others is not None:
+        rows = [one for one in rows if one.verdict not in _SIMILAR]
         counts = ", ".join(
             f"{sum(one.verdict == word for one in whole.rows)} {how}" for word, how in _SIMILAR.items()
         )
-        rows = rows if cells else []
         text += [f"{counts}: {others}.{' The others:' if rows else ''}", ""]
     if not rows:
         return "\n".join(text)
@@ -225,6 +232,10 @@ def markdown(whole: Whole, older: str = "", others: str | None = None, *, cells:
     text += [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
     text += [f"| {' | '.join(_row(one))} |" for one in rows]
     return "\n".join(text) + "\n"
+
+
+def _word(target: Target) -> str:
+    return f"**{target.word}**" if target.word == "missed" else target.word
 
 
 # The verdicts on cells that need no look.
