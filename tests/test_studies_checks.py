@@ -417,7 +417,7 @@ def with_setups() -> Claim:
     )
 
 
-def test_verdict_uses_one_setup_report_all(tmp_path: Any) -> None:
+def test_verdict_depends_on_what_the_setups_differ_in(tmp_path: Any) -> None:
     built = catalogue.built("queue16.fig4")
     assert built is not None
     plan = run.Plan(replace(built, claim=with_setups()), Size.FULL, ("sim",), 4, 1)
@@ -425,7 +425,11 @@ def test_verdict_uses_one_setup_report_all(tmp_path: Any) -> None:
     store = Store(tmp_path)
     result = run.examine(plan, store, run.carry_out(plan.tasks, store))
     (found,) = result.findings
-    assert found.verdict is Verdict.NOT and result.data.runs.height == 8
+    assert found.verdict is Verdict.DEPENDS and result.data.runs.height == 8
+    assert found.reason.startswith("With without offload, it is reproduced, at least in shape; here: x: 1")
+    assert replace(found, setups={}).verdict is Verdict.NOT
+    same = replace(found, setups={name: found.checks for name in found.setups})
+    assert same.verdict is Verdict.NOT, "the other set-up agrees"
     assert result.data.of("sim").factors == tuple(plan.claim.claim.grid.factors), "which tell scenarios apart"
     assert {name: checks[0].outcome for name, checks in found.setups.items()} == {
         "as built": MISSED,
@@ -434,7 +438,7 @@ def test_verdict_uses_one_setup_report_all(tmp_path: Any) -> None:
     assert result.because == ["8 runs of as built, without offload."]
     message = finding(found, "as built")
     table = page._setups(message)
-    assert "The verdict is about “as built”; the others have fewer seeds (n), " in table
+    assert "The verdict is about “as built”; it depends on what the paper omits if another" in table
     # Each value has its outcome and count.
     assert "missed</b><small> n = 4" in table
     assert table.count("<small> n = ") == 2

@@ -123,6 +123,7 @@ IDEAL: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
         "rate_low": 1.0,
         "rate_high": 1.0,
         "sampled_low": 1.0,
+        "sampled_high": 1.0,
     },
     "queue16.fig3": lambda _factors: {
         "cycles_to_rise": 3.0,
@@ -181,12 +182,14 @@ WRONG: list[tuple[str, str, dict[str, Any], float, Verdict]] = [
     ("fig1", "retransmits", {"cap_bdp": 0.4}, 5.0, Verdict.NOT),
     ("fig1", "retransmits", {}, 0.0, Verdict.NOT),
     ("fig1", "rtt_ms", {"cap_bdp": 0.8}, 80.0, Verdict.NOT),
-    ("fig1", "rtt_ms", {"cap_bdp": 2.2}, 40.0, Verdict.IN_SHAPE),
+    # Moves the RTT's knee, too.
+    ("fig1", "rtt_ms", {"cap_bdp": 2.2}, 40.0, Verdict.NOT),
     ("fig2", "inflight_peak", {}, 0.01, Verdict.NOT),
     ("fig2", "cycle_rtprops", {}, 16.0, Verdict.IN_SHAPE),
     ("fig2", "after_down", {}, 1.2, Verdict.NOT),
     ("fig2", "rate_low", {}, 0.8, Verdict.NOT),
     ("fig2", "sampled_low", {}, 0.8, Verdict.IN_SHAPE),
+    ("fig2", "sampled_high", {}, 1.2, Verdict.NOT),
     ("fig3", "cycles_to_rise", {}, 1.0, Verdict.IN_SHAPE),
     ("fig3", "cycles_to_rise", {}, 20.0, Verdict.NOT),
     ("fig3", "first_step", {}, 1.0, Verdict.NOT),

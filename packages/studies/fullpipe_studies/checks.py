@@ -176,6 +176,14 @@ class Check:
         return self.outcome is Outcome.MET
 
     @property
+    def likely(self) -> Outcome:
+        """Its outcome; with too few runs to decide it, that of their middle."""
+        few = self.ours is not None and self.ours.count < self.needs
+        if self.outcome is not Outcome.UNDECIDED or not few or self.asked is None or self.ours is None:
+            return self.outcome
+        return self.asked.limits.judge([self.ours.mean], self.ours.mean, self.ours.mean)
+
+    @property
     def chance(self) -> bool:
         """Whether its interval means something: its values differ by chance, around one middle."""
         one_middle = not self.same and not self.far and self.modes is None
@@ -671,10 +679,16 @@ class Statement:
         return more(what, larger, smaller, paper=self.words, least=least, most=most, shape=shape)
 
     def share(
-        self, what: str, hits: Sequence[bool], *, least: float | None = None, shape: bool = False
+        self,
+        what: str,
+        hits: Sequence[bool],
+        *,
+        least: float | None = None,
+        shape: bool = False,
+        unit: str = "of runs",
     ) -> Check:
-        """A check of a share of the runs."""
-        return share(what, hits, paper=self.words, least=least, shape=shape)
+        """A check of a share of the runs, or of what `unit` says."""
+        return share(what, hits, paper=self.words, least=least, shape=shape, unit=unit)
 
 
 def _over(*sides: Sequence[float]) -> Over:

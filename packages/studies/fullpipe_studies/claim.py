@@ -200,6 +200,7 @@ class Verdict(Enum):
     REPRODUCED = "reproduced"
     IN_SHAPE = "reproduced in shape"
     NOT = "not reproduced"
+    DEPENDS = "depends on what the paper omits"
     INCONCLUSIVE = "inconclusive"
     OWN_MET = "own expectation met"
     OWN_IN_SHAPE = "own expectation met in shape"
@@ -217,6 +218,8 @@ _MEANINGS: Mapping[Verdict, str] = {
     Verdict.IN_SHAPE: "every check of shape (direction, ordering, crossover) is met; one of a number is "
     "missed or undecided.",
     Verdict.NOT: "a check of shape is missed. If the claim has no checks of shape: any check is missed.",
+    Verdict.DEPENDS: "one of the set-ups that the paper leaves open reproduces the claim, at least in shape, "
+    "and another does not. Of a set-up with too few runs, the middle of their values counts.",
     Verdict.INCONCLUSIVE: "no check of shape is missed, but one is undecided. If the claim has no checks of "
     "shape, the same of all checks.",
     Verdict.OWN_MET: f"every check is met. {_OWN}",
@@ -247,6 +250,23 @@ DECIDED = (
 )
 
 
+# The verdicts by which a paper's statement holds.
+_HOLDS = (Verdict.REPRODUCED, Verdict.IN_SHAPE)
+
+
+def _by_checks(checks: Sequence[Check], outcome: Callable[[Check], Outcome], *, own: bool = False) -> Verdict:
+    """The one rule by which checks make a verdict; `_MEANINGS` has it in words."""
+    shapes, numbers = ({outcome(one) for one in checks if one.shape is kind} for kind in (True, False))
+    decisive = shapes or numbers
+    if Outcome.MISSED in decisive:
+        return Verdict.OWN_NOT if own else Verdict.NOT
+    if Outcome.UNDECIDED in decisive or not decisive:
+        return Verdict.INCONCLUSIVE
+    if numbers - {Outcome.MET}:
+        return Verdict.OWN_IN_SHAPE if own else Verdict.IN_SHAPE
+    return Verdict.OWN_MET if own else Verdict.REPRODUCED
+
+
 @dataclass(frozen=True)
 class Finding:
     """The checks of a claim in one world. What `data` says of it is all that its verdict follows from."""
@@ -264,22 +284,27 @@ class Finding:
 
     @property
     def verdict(self) -> Verdict:
-        """The one rule by which checks make a verdict; `_MEANINGS` has it in words."""
+        """What follows from its checks, and from those of other set-ups."""
         if self.missing is not None:
             return Verdict.INCOMPLETE
         if self.awaits is not None or self.waits is not None:
             return Verdict.WAITING
-        shapes, numbers = (
-            {one.outcome for one in self.deciding if one.shape is kind} for kind in (True, False)
-        )
-        decisive = shapes or numbers
-        if Outcome.MISSED in decisive:
-            return Verdict.OWN_NOT if self.own else Verdict.NOT
-        if Outcome.UNDECIDED in decisive or not decisive:
-            return Verdict.INCONCLUSIVE
-        if numbers - {Outcome.MET}:
-            return Verdict.OWN_IN_SHAPE if self.own else Verdict.IN_SHAPE
-        return Verdict.OWN_MET if self.own else Verdict.REPRODUCED
+        if self.contrary:
+            return Verdict.DEPENDS
+        return _by_checks(self.deciding, lambda one: one.outcome, own=self.own)
+
+    @property
+    def contrary(self) -> list[str]:
+        """The other set-ups in which the claim holds, if it does not in this one; or does not, if it does."""
+        if self.own:
+            return []
+        here = _by_checks(self.deciding, lambda one: one.outcome)
+        of = {
+            name: _by_checks([one for one in checks if not one.own], lambda one: one.likely)
+            for name, checks in self.setups.items()
+        }
+        contrary = _HOLDS if here is Verdict.NOT else (Verdict.NOT,) if here in _HOLDS else ()
+        return [name for name, there in of.items() if there in contrary]
 
     @property
     def own(self) -> bool:
@@ -307,6 +332,10 @@ class Finding:
         if self.awaits is not None:
             return f"{self.awaits} was not run yet. {self._found(self.checks, self.others)}."
         facts = f"{self._found(self.deciding)}."
+        if self.contrary:
+            holds = _by_checks(self.deciding, lambda one: one.outcome) in _HOLDS
+            how = "it is not reproduced" if holds else "it is reproduced, at least in shape"
+            facts = f"With {joined(self.contrary)}, {how}; here: {facts}"
         beside = [one for one in self.checks if one not in self.deciding and not one.met]
         if beside:
             facts += f" Beside the paper’s results, an expectation of our own: {self._reported(beside)}."

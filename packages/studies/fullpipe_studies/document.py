@@ -7,7 +7,7 @@ today (`finding`). Lines of earlier times have no values, but the verdict itself
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -15,7 +15,7 @@ from fullpipe import evidence
 from fullpipe.text import capitalised, cell, counted
 from fullpipe_studies import catalogue
 from fullpipe_studies.checks import RULE, Rule
-from fullpipe_studies.claim import DECIDED, Finding, Size, Verdict, judge, meanings
+from fullpipe_studies.claim import DECIDED, Finding, Size, Verdict, judge, judged, meanings
 
 _HEAD = """# What the papers claim, and whether it is reproduced
 
@@ -141,8 +141,11 @@ def size(line: Mapping[str, Any]) -> tuple[int, ...]:
 
 def finding(line: Mapping[str, Any], rule: Rule = RULE) -> Finding:
     """What follows from a line with values, by a rule."""
-    checks = [one for one in line["checks"] if one["setup"] is None]
-    return judge({**line, "world": line["key"]["world"]}, checks, rule)
+    of_setup: dict[str | None, list[Mapping[str, Any]]] = {None: []}
+    for one in line["checks"]:
+        of_setup.setdefault(one["setup"], []).append(one)
+    found = judge({**line, "world": line["key"]["world"]}, of_setup.pop(None), rule)
+    return replace(found, setups={str(name): judged(checks, rule) for name, checks in of_setup.items()})
 
 
 def value(line: Mapping[str, Any], what: str) -> float | None:

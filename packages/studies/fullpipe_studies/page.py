@@ -136,8 +136,9 @@ def _setups(finding: Mapping[str, Any]) -> str:
     ]
     about = (
         f"How much depends on what is not known of the test bed, {theme.world_title(finding['world'])}. "
-        f"The verdict is about “{', '.join(judged)}”; the others have fewer seeds (n), so a difference may "
-        f"also be that of the seeds. With n below {FEWEST}, a check is undecided."
+        f"The verdict is about “{', '.join(judged)}”; it depends on what the paper omits if another set-up "
+        "has the opposite one. The others have fewer seeds (n), so a difference may also be that of the "
+        f"seeds. With n below {FEWEST}, a check is undecided."
     )
     headings = [Heading(name) for name in ("Check", *by_name)]
     return f"<p>{text(about)}</p>{table(headings, rows)}"

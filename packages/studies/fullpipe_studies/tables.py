@@ -15,6 +15,7 @@ _COLOUR = {
     Verdict.REPRODUCED.value: "green",
     Verdict.IN_SHAPE.value: "yellow",
     Verdict.NOT.value: "red",
+    Verdict.DEPENDS.value: "magenta",
     Verdict.INCONCLUSIVE.value: "magenta",
     Verdict.OWN_MET.value: "cyan",
     Verdict.OWN_IN_SHAPE.value: "cyan",

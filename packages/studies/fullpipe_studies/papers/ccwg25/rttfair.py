@@ -1,12 +1,13 @@
 """Fairness between flows with different RTTs.
 
 Question: which of two flows with different RTTmin gets more of a shared bottleneck?
-Method: a flow with an RTT of 10 ms competes with one of 20, 50 or 100 ms and the same controller for 60 s
-on 100 Mbit/s, with buffers of 0.8 to 8 BDP of the longer RTT. On 1 Gbit/s (20 s on 10 Gbit/s) the longer RTT
-is 50 ms and the buffer 1 or 8 BDP. Shares are measured from 10 s on.
+Method: a flow with an RTT of 10 ms competes with one of 20, 50 or 100 ms and the same controller for 60 s on
+100 Mbit/s, with buffers of 0.8 to 8 BDP of the longer RTT. On 1 Gbit/s (20 s on 10 Gbit/s) the longer RTT is
+50 ms and the buffer 1 or 8 BDP. Shares are measured from 10 s on.
 Prediction: with BBRv3 the flow with the longer RTTmin gets more than its fair share in each case. Our own
-threshold is 1.5 times the other flow's share. That it gets more the longer its RTTmin is, is our expectation:
-the slides do not say so, and it is no check of shape.
+threshold is 1.5 times the other flow's share. The slides name neither RTTs nor buffers here: both are ours.
+That it gets more the longer its RTTmin is, is our expectation: the slides do not say so, and it is no check
+of shape.
 """
 
 import math

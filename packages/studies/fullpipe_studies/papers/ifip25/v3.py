@@ -1,11 +1,14 @@
 """The steady-state model and BBRv3.
 
 Question: does the model of BBRv1's share hold for BBRv3?
-Method: as for BBRv1, beside one CUBIC or Reno flow, with one BBR flow and with eight; BBRv1 beside it.
+Method: as for BBRv1, beside one CUBIC or Reno flow, with one BBR flow and with eight; BBRv1 beside it. The
+paper measured Google's kernel; the draft's BBRv3 is judged, too.
 Prediction: it does not: BBRv3 adapts its flight to losses, which the model leaves out.
 
-The paper says "clear discrepancies" and the abstract has no number. Ours: an error over that of BBRv1
-(direction), at least twice as large, and over 20 %. The reason in the prediction is ours, too.
+The paper says "clear discrepancies" and the abstract has no number; nor does it say which models. An error
+over 20 % is our reading. That it is over BBRv1's, and twice as large, is our expectation, and so is the
+reason in the prediction. Until this was changed, after results had been seen, these ratios decided the
+verdict, and Google's BBRv3 was not judged.
 """
 
 import itertools
@@ -13,11 +16,11 @@ import math
 
 import polars as pl
 
-from fullpipe_studies.claim import Check, Claim, Data, Grid, Statement, number
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Statement, number, own
 from fullpipe_studies.later import alt
 from fullpipe_studies.papers.ifip25 import _steady
 
-# What the paper measured. It came to the simulator after the criteria and the first results.
+# What the paper measured.
 _GOOGLES = "bbr3:profile=linux"
 # Buffers between which the model's share falls, for the explanation.
 _FROM_TO = (2, 16)
@@ -31,21 +34,20 @@ def figure(data: Data) -> "alt.TopLevelMixin":
 
 def judge(data: Data) -> list[Check]:
     checks = []
-    for loss in _steady.LOSSES:
-        old, new = (_steady.errors(data, loss=loss, controller=name) for name in ("bbr1", "bbr3"))
+    for loss, name in itertools.product(_steady.LOSSES, (_GOOGLES, "bbr3")):
+        old, new = (_steady.errors(data, loss=loss, controller=one) for one in ("bbr1", name))
         beside = _steady.TITLES[loss]
         checks += [
-            _SAID.more(
-                f"Median error of the model {beside}: BBRv3's divided by BBRv1's (direction)", new, old
+            _SAID.within(f"Median error of the model {beside}, {name}", new, least=20, unit="%"),
+            *own(
+                _SAID.more(
+                    f"Median error of the model {beside}: that of {name} divided by BBRv1's",
+                    new,
+                    old,
+                    least=2,
+                    shape=False,
+                )
             ),
-            _SAID.more(
-                f"Median error of the model {beside}: BBRv3's divided by BBRv1's",
-                new,
-                old,
-                least=2,
-                shape=False,
-            ),
-            _SAID.within(f"Median error of the model {beside}, BBRv3", new, least=20, unit="%"),
         ]
     return checks
 
@@ -90,7 +92,8 @@ CLAIM = Claim(
     ),
     measure=_steady.measure,
     look_at="Which of the two lines follows the grey one?",
-    about="bbr3",
+    about=_GOOGLES,
+    subject=("bbr3",),
     # The model is BBRv1's. Vegas is no control: the model does not hold for it either.
     wrong=("bbr1", "bbr1:lt_bw=0"),
     seeds=5,

@@ -14,7 +14,7 @@ protocol of its cross-validation, on which the accuracy depends by more than ten
 paper's accuracy is compared with the range over protocols: a number of one protocol would say nothing about
 the network. This was changed after results were seen: before, one protocol's accuracy had to be within five
 points of the paper's, and BBR had to be ahead on 60 % of the paths whose BDP exceeds the buffer, where the
-paper says "large BDP, small buffer".
+paper says "large BDP, small buffer". The paper's tree of Mininet, "about 90 %" accurate, is not here.
 What is said of the tree's shape is judged by a tree of each seed, because winners are of few runs. Before,
 one number without its chance decided it. That change was made before results with it were seen.
 """
@@ -31,7 +31,7 @@ import polars as pl
 from fullpipe.measures.decision_tree import INSTALL
 from fullpipe.report.figures import theme
 from fullpipe.text import counted
-from fullpipe_studies.claim import Check, Claim, Data, Grid, Statement, covers, number
+from fullpipe_studies.claim import Check, Claim, Data, Grid, Statement, covers, number, own
 from fullpipe_studies.later import alt
 from fullpipe_studies.papers.imc19 import _draw, _grid, _subset, _testbed, _tree
 
@@ -40,7 +40,7 @@ _PAPER = {_grid.MAX: (81.3, 81.9), _grid.DEFAULT: (90.0, 90.2)}
 _MEMORY = {_grid.MAX: "maximum TCP memory", _grid.DEFAULT: "default TCP memory"}
 # Our reading of "small" and "large" buffers, in BDP; the first is that of the headline.
 _SMALL, _LARGE = 0.2, 1.0
-# "Higher goodput": on at least this share of the paths.
+# "Higher goodput": on at least this share of the paths, a limit of ours: clearly more than half.
 _MOSTLY = 0.6
 # The paper's point in figure 5(a), at 100 KB, 500 Mbit/s, 200 ms, has a buffer of 0.008 BDP. The winner
 # changes somewhere between that, where BBR is far ahead, and the BDP, by the paper's reasoning.
@@ -152,7 +152,7 @@ def judge(data: Data) -> list[Check]:
             Statement("90.0 % over 81.3 %").shape(
                 "Protocols with a higher accuracy with default memory than with maximum memory",
                 _grid.each_seed(grid, _more_accurate),
-                least=0.5,
+                least=0.9,
                 unit="of protocols",
             )
         )
@@ -212,7 +212,7 @@ def _accuracies(memory: str, tree: _tree.Tree | None) -> list[Check]:
 
 def _of_each_tree(grid: pl.DataFrame) -> list[Check]:
     """What the tree of each seed alone is worth, and how it divides the paths."""
-    return [
+    return own(
         Statement("conditions decide").shape(
             "Accuracy with shuffled folds minus that of always choosing the more frequent winner",
             _grid.each_seed(grid, _above_majority),
@@ -224,7 +224,7 @@ def _of_each_tree(grid: pl.DataFrame) -> list[Check]:
             *(_grid.each_seed(grid, partial(_median_bdp, name)) for name in ("CUBIC", "BBR")),
             least=4,
         ),
-    ]
+    )
 
 
 def _above_majority(runs: pl.DataFrame) -> float:

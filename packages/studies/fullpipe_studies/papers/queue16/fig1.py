@@ -2,12 +2,13 @@
 
 Question: how do delivery rate and RTT depend on the amount of data in flight?
 Method: one flow with a window of 0.1 to 4 BDP, on 100 Mbit/s, 40 ms with a buffer of 1.5 BDP. The sender is
-CUBIC with a limited window, so that beyond the buffer's edge it reacts to losses and stays near the edge.
+CUBIC with a limited window, so that beyond the buffer's edge it reacts to losses and stays near the edge. The
+article gives this figure no rate, RTT, buffer or sender: all are ours.
 Prediction: up to 1 BDP the RTT is flat and the delivery rate rises with slope 1/RTprop; then the RTT rises
-with slope 1/BtlBw to the buffer's edge at 2.5 BDP and the delivery rate is flat; beyond it packets are
-lost.
+with slope 1/BtlBw to the buffer's edge at 2.5 BDP and the delivery rate is flat; beyond it packets are lost.
 """
 
+import math
 from typing import Any
 
 import polars as pl
@@ -77,14 +78,15 @@ def figure(data: Data) -> "alt.TopLevelMixin":
     return found
 
 
-def _slope(points: list[tuple[float, float]]) -> float:
-    """The slope of the least-squares line; NaN for fewer than two points."""
+def _line(points: list[tuple[float, float]]) -> tuple[float, float]:
+    """Slope and intercept of the least-squares line; NaN for fewer than two points."""
     count = len(points)
     if count < 2:
-        return float("nan")
+        return math.nan, math.nan
     x_mean, y_mean = sum(x for x, _ in points) / count, sum(y for _, y in points) / count
     across = sum((x - x_mean) ** 2 for x, _ in points)
-    return sum((x - x_mean) * (y - y_mean) for x, y in points) / across if across > 0 else float("nan")
+    slope = sum((x - x_mean) * (y - y_mean) for x, y in points) / across if across > 0 else math.nan
+    return slope, y_mean - slope * x_mean
 
 
 def judge(data: Data) -> list[Check]:
@@ -96,19 +98,31 @@ def judge(data: Data) -> list[Check]:
         frame = chosen(span, column)
         return Values((float(value) / unit for value in frame[column]), frame["seed"])
 
-    def slopes(column: str, span: tuple[float, float]) -> list[float]:
-        """The slope of each seed's line."""
-        frame = chosen(span, column)
+    def lines(column: str, span: tuple[float, float]) -> dict[int, tuple[float, float]]:
+        """Each seed's line."""
+        return {
+            int(part["seed"][0]): _line(
+                [(float(x), float(y)) for x, y in part.select("inflight_bdp", column).iter_rows()]
+            )
+            for _, part in chosen(span, column).group_by("seed", maintain_order=True)
+        }
+
+    def knees(column: str, rising: tuple[float, float], flat: tuple[float, float]) -> list[float]:
+        """Where each seed's rising line meets its constant."""
+        level = {
+            int(part["seed"][0]): take.mean(part, column)
+            for _, part in chosen(flat, column).group_by("seed", maintain_order=True)
+        }
         return [
-            _slope([(float(x), float(y)) for x, y in part.select("inflight_bdp", column).iter_rows()])
-            for _, part in frame.group_by("seed", maintain_order=True)
+            ((level.get(seed) or math.nan) - intercept) / slope if slope > 0 else math.nan
+            for seed, (slope, intercept) in lines(column, rising).items()
         ]
 
     # The expected slopes per BDP of inflight: the full rate, and one RTprop.
-    rate_slopes, rtt_slopes = slopes("rate_mbps", _LEFT), slopes("rtt_ms", _RIGHT)
-    flat = values("rate_mbps", _RIGHT)
-    top = sum(flat) / len(flat) if flat else float("nan")
-    knees = [top / slope if slope > 0 else float("nan") for slope in rate_slopes]
+    rate_slopes, rtt_slopes = (
+        [slope for slope, _ in lines(column, span).values()]
+        for column, span in (("rate_mbps", _LEFT), ("rtt_ms", _RIGHT))
+    )
     return [
         Statement("RTprop").shape(
             "RTT up to 0.8 BDP, divided by RTprop", values("rtt_ms", _LEFT, _RTT_MS), least=0.98, most=1.1
@@ -131,7 +145,15 @@ def judge(data: Data) -> list[Check]:
             least=0.97,
             most=1.01,
         ),
-        Statement("1 BDP").shape("knee", knees, least=0.9, most=1.1, unit="BDP"),
+        *(
+            Statement("Constraint lines intersect at 1 BDP").shape(
+                f"knee of the {title}", knees(column, *spans), least=0.9, most=1.1, unit="BDP"
+            )
+            for title, column, spans in (
+                ("delivery rate", "rate_mbps", (_LEFT, _RIGHT)),
+                ("RTT", "rtt_ms", (_RIGHT, _LEFT)),
+            )
+        ),
         Statement("none").shape("retransmissions up to 2.3 BDP", values("retransmits", (0, 2.3)), most=0),
         Statement("packets are dropped").shape(
             "retransmissions from 2.8 BDP on", values("retransmits", (2.8, 10)), least=1
@@ -143,7 +165,9 @@ CLAIM = Claim(
     source="figure 1",
     says="When there isn't enough data in flight to fill the pipe, RTprop determines behavior; otherwise, "
     "BtlBw dominates. Constraint lines intersect at inflight = BtlBw × RTprop, a.k.a. the pipe's BDP. "
-    "Packets are dropped when the excess exceeds the buffer capacity.",
+    "Since the pipe is full past this point, the inflight - BDP excess creates a queue at the bottleneck, "
+    "which results in the linear dependence of RTT on inflight data. Packets are dropped when the excess "
+    "exceeds the buffer capacity.",
     grid=Grid(
         factors={
             "cap_bdp": (0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 1.0, 1.1, 1.2, 1.5, 1.8, 2.0, 2.2, 2.4, 2.8, 3.4, 4.0),

@@ -2,16 +2,17 @@
 
 Question: how does the delay of a 2.5G subscriber depend on the buffer in front of the radio link?
 Method: eight flows on 128 kbit/s, 40 ms, buffers over several decades; the median RTT in the steady state.
-Then a ninth flow connects. It has timed out if it is not connected within the 127 s for which Linux repeats
-a SYN (7 SYNs in all).
-Prediction: BBR's RTT does not depend on the buffer. CUBIC's RTT grows linearly with it, and with the
-deepest buffer a SYN is not answered in time.
+Then a ninth flow connects. It has timed out if it is not connected within the 127 s for which Linux repeats a
+SYN (7 SYNs in all).
+Prediction: BBR's RTT does not depend on the buffer. CUBIC's RTT grows linearly with it, and with the deepest
+buffer a SYN is not answered in time.
 
 The figure shows the steady state, so the runs take an hour: the queue that eight Startups leave in a deep
 buffer needs many minutes to drain at this rate. "Independent" means within a factor of 1.5 while the buffer
-grows by a factor of 30. The check includes every buffer with room for BBR's minimum windows. This was
-changed after results were seen: the smallest and the largest buffer alone had passed although two runs with
-the one between had not.
+grows by a factor of 30. The check includes every buffer with room for BBR's minimum windows. This was changed
+after results were seen: the smallest and the largest buffer alone had passed although two runs with the one
+between had not. Independence of the number of flows is not checked: Linux's least window of four packets
+makes the queue grow with it.
 
 SYNs that time out are half of the claim, and they occur only with the deepest buffer. Runs with that buffer
 take too long in the kernel world, so its verdict is about RTTs only; there CUBIC's must be at least twice
@@ -127,7 +128,8 @@ def judge(data: Data) -> list[Check]:
             least=0.6,
             most=1.4,
         ),
-        Statement("CUBIC always fills the buffer").more(
+        # At least twice, and a quarter of how much more the deepest buffer holds: limits of ours.
+        Statement("figure 10: CUBIC above BBR").more(
             f"CUBIC's RTT divided by BBR's at {deep} KB",
             rtts("cubic", deep),
             rtts("bbr1", deep),
@@ -140,11 +142,15 @@ def judge(data: Data) -> list[Check]:
             most=1.5,
             unit="times",
         ),
-        Statement("always fill the buffer").within(
-            f"CUBIC's RTT at {deep} KB divided by that of a full buffer",
-            data.values("of_full", controller="cubic", buffer_kb=deep),
-            least=0.7,
-            most=1.1,
+        # CUBIC's window is 0.7 of its largest after a loss: our limit.
+        *(
+            Statement("always fill the buffer").within(
+                f"CUBIC's RTT at {buffer} KB divided by that of a full buffer",
+                data.values("of_full", controller="cubic", buffer_kb=buffer),
+                least=0.7,
+                most=1.1,
+            )
+            for buffer in roomy
         ),
     ]
     if deep == _DEEP_KB:

@@ -1,9 +1,14 @@
 """Five BBR flows share a bottleneck.
 
 Question: do BBR flows that start one after another converge to equal shares, and how?
-Method: five flows on 100 Mbit/s, 10 ms with a buffer of 8 BDP, 2 s apart. Throughputs are averages over
-half seconds.
+Method: five flows on 100 Mbit/s, 10 ms with a buffer of 8 BDP, 2 s apart; buffer and starts are ours.
+Throughputs are averages over half seconds.
 Prediction: the shares converge within tens of seconds, and flows enter ProbeRTT together.
+
+The article also says "fairly quickly (a few ProbeBW cycles), though unfairness can persist when late starters
+overestimate RTT". A cycle is 80 ms here, and the shares of windows of 5 s cannot show a few of them, so this
+is not checked. Nor is that synchronization accelerates the convergence; the control
+bbr1:min_rtt_window_s=100, which has none, shows it.
 """
 
 from typing import Any
@@ -132,7 +137,7 @@ def figure(data: Data) -> "alt.TopLevelMixin":
 def judge(data: Data) -> list[Check]:
     return [
         Statement("converge to a fair share").shape(
-            "Jain's index over the last 5 s", data.values("last_jain"), least=0.9
+            "Jain's index over the last 5 s", data.values("last_jain"), least=_FAIR
         ),
         Statement("claims list: in tens of seconds").within(
             "time from which every window of 5 s is fair (Jain's index at least 0.95)",
