@@ -4,7 +4,7 @@
 
 A grid of drops (`GRID`) in the simulator, each at several moments of the cycle, with a seed of its own each;
 and paths where nothing falls, for what a change costs (`COSTS`). In the kernel, a part of it (`IN_KERNEL`),
-which takes half an hour and needs root. docs/reports/bbr3-rate-drop.md reads it.
+which takes a quarter of an hour and needs root. docs/reports/bbr3-rate-drop.md reads it.
 """
 
 import argparse
@@ -111,12 +111,10 @@ COSTS = (
     Cell("beside CUBIC, 4 BDP", bdps=4, cubic=True),
 )
 BY_NAME = {cell.name: cell for cell in (*GRID, *COSTS)}
-# What runs in the kernel, too: in real time, so that it is few. These forms are loaded into it.
-IN_KERNEL = tuple(
-    BY_NAME[name] for name in ("10-fold, 1 BDP", "10-fold, 4 BDP", "10-fold, 8 BDP", "2-fold, 4 BDP")
-)
-LOADED = ("draft", "Google", "repaired", "BBRv1")
-KERNEL_MOMENTS, AT_ONCE = 3, 4
+# What runs in the kernel, too: one after the other in real time, so that it is few. These forms are loaded.
+IN_KERNEL = (BY_NAME["10-fold, 1 BDP"], BY_NAME["10-fold, 4 BDP"])
+LOADED = ("draft", "Google", "repaired")
+KERNEL_MOMENTS = 2
 
 
 def measured(cell: Cell, controller: str, moment: int) -> dict[str, float | None]:
@@ -364,7 +362,7 @@ def main() -> None:
     loaded = world.name == "kernel"
     run: Callable[[Cell, str, int], dict[str, float | None] | None] = in_kernel if loaded else measured
     cells, forms = (IN_KERNEL, LOADED) if loaded else ((*GRID, *COSTS), tuple(CONTROLLERS.values()))
-    moments, threads = (KERNEL_MOMENTS, AT_ONCE) if loaded else (MOMENTS, os.cpu_count())
+    moments, threads = (KERNEL_MOMENTS, 1) if loaded else (MOMENTS, os.cpu_count())
     options = " --world kernel" if loaded else ""
     if message.quick:
         options, moments = options + " --quick", QUICK

@@ -1,6 +1,7 @@
 """What is installed works where no checkout is: the package of these tests, and the wheel of `make wheel`."""
 
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -32,9 +33,10 @@ IN_A_WHEEL: dict[tuple[str, ...], str] = {
 }
 
 
-def outside(python: Path | str, words: tuple[str, ...], folder: Path) -> str:
+def outside(python: Path | str, words: tuple[str, ...], folder: Path, **more: str) -> str:
     """What `fullpipe` prints in a folder without a checkout, of the package that a Python has."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "FULLPIPE"))}
+    clean |= more
     done = subprocess.run(
         [python, "-m", "fullpipe", *words],
         cwd=folder,
@@ -109,3 +111,30 @@ def test_sources_are_built_and_work_without_a_checkout(tmp_path: Path) -> None:
 @pytest.mark.parametrize("words", [*EVERYWHERE, *IN_A_WHEEL], ids=" ".join)
 def test_a_wheel_works_without_a_checkout(empty: Path, words: tuple[str, ...], tmp_path: Path) -> None:
     assert (EVERYWHERE | IN_A_WHEEL)[words] in outside(empty, words, tmp_path)
+
+
+@pytest.mark.kernel
+def test_a_wheel_loads_a_controller_without_a_compiler(
+    kernel_world: None, empty: Path, tmp_path: Path
+) -> None:
+    iperf3 = shutil.which("iperf3")
+    if iperf3 is None:
+        pytest.skip("iperf3 is not installed")
+    # Nothing else can be found.
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for program in (iperf3, "/bin/sh"):
+        (programs / Path(program).name).symlink_to(program)
+    name = f"fpw{os.getpid()}"
+
+    def installed(*words: str) -> str:
+        return outside(empty, words, tmp_path, PATH=str(programs))
+
+    assert f"is loaded as {name}" in installed("kernel", "load", "bbr3", "--as", name)
+    try:
+        inside = f"iperf3 -c $FULLPIPE_SERVER -C {name} -t 2"
+        sent = installed("shell", *PATH, "--server", "iperf3 -s", "--", "sh", "-c", inside)
+        assert "sender" in sent
+        assert "bbr3:profile=repaired" in installed("kernel", "status", name)
+    finally:
+        assert f"{name} is removed." in installed("kernel", "unload", name)
