@@ -408,7 +408,7 @@ def with_setups() -> Claim:
         built.claim,
         grid=grid,
         worlds=("sim",),
-        setups=Setups("rig", "as built", seeds=3),
+        setups=Setups("rig", "as built", seeds=3, left_open=("without offload",)),
         cause="",
         measure=lambda trial: {"x": {"as built": 1.0, "without offload": 5.0}[trial.factors["rig"]]},
         series=None,
@@ -426,10 +426,13 @@ def test_verdict_depends_on_what_the_setups_differ_in(tmp_path: Any) -> None:
     result = run.examine(plan, store, run.carry_out(plan.tasks, store))
     (found,) = result.findings
     assert found.verdict is Verdict.DEPENDS and result.data.runs.height == 8
-    assert found.reason.startswith("With without offload, it is reproduced, at least in shape; here: x: 1")
-    assert replace(found, setups={}).verdict is Verdict.NOT
-    same = replace(found, setups={name: found.checks for name in found.setups})
+    assert found.reason.startswith("With “without offload”, it is reproduced, at least in shape; here: x: 1")
+    assert replace(found, left_open=()).verdict is Verdict.NOT, "the paper names what the other lacks"
+    same = replace(found, setups=dict.fromkeys(found.setups, found.checks))
     assert same.verdict is Verdict.NOT, "the other set-up agrees"
+    undecided = [replace(one, outcome=UNDECIDED) for one in found.checks]
+    few = replace(found, setups=dict.fromkeys(found.setups, undecided))
+    assert few.verdict is Verdict.NOT, "too few runs of the other set-up decide nothing"
     assert result.data.of("sim").factors == tuple(plan.claim.claim.grid.factors), "which tell scenarios apart"
     assert {name: checks[0].outcome for name, checks in found.setups.items()} == {
         "as built": MISSED,

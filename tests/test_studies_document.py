@@ -127,7 +127,15 @@ def test_missing_runs_make_verdict_incomplete() -> None:
     assert "Only 2 of 3 seeds of each scenario" in row(stored(MET, fewer="2 of 3 seeds")).reason
     elsewhere = stored(MET)
     elsewhere["checks"].append({**stored(MISSED)["checks"][0], "setup": "another"})
-    assert row(elsewhere).word == "depends on what the paper omits"
+    assert row(elsewhere).word == "reproduced"
+    # One of this claim's that its paper leaves open.
+    elsewhere["key"]["claim"] = "queue16.fig7"
+    elsewhere["checks"][-1]["setup"] = "losses one at a time"
+    (opposite,) = (one for one in document.rows([elsewhere]) if one.line is not None)
+    assert opposite.word == "depends on what the paper omits"
+    assert (
+        opposite.reason == "With “losses one at a time”, it is not reproduced; here: The only check passes."
+    )
 
 
 # What a page shows.

@@ -242,3 +242,9 @@ def _unknown(selector: str, every: Sequence[Built]) -> str:
     same = [one.id for one in every if one.id.partition(".")[2] == selector]
     fix = f"give {joined(same, 'or')}" if same else "give PAPER, PAPER.CLAIM or all"
     return f'there is no paper "{paper}"; {fix}'
+
+
+def left_open(claim: str) -> tuple[str, ...]:
+    """The set-ups of a claim that differ in nothing but what its paper leaves open."""
+    found = built(claim)
+    return () if found is None or found.claim.setups is None else found.claim.setups.left_open

@@ -176,14 +176,6 @@ class Check:
         return self.outcome is Outcome.MET
 
     @property
-    def likely(self) -> Outcome:
-        """Its outcome; with too few runs to decide it, that of their middle."""
-        few = self.ours is not None and self.ours.count < self.needs
-        if self.outcome is not Outcome.UNDECIDED or not few or self.asked is None or self.ours is None:
-            return self.outcome
-        return self.asked.limits.judge([self.ours.mean], self.ours.mean, self.ours.mean)
-
-    @property
     def chance(self) -> bool:
         """Whether its interval means something: its values differ by chance, around one middle."""
         one_middle = not self.same and not self.far and self.modes is None

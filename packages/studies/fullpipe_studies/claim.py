@@ -218,8 +218,8 @@ _MEANINGS: Mapping[Verdict, str] = {
     Verdict.IN_SHAPE: "every check of shape (direction, ordering, crossover) is met; one of a number is "
     "missed or undecided.",
     Verdict.NOT: "a check of shape is missed. If the claim has no checks of shape: any check is missed.",
-    Verdict.DEPENDS: "one of the set-ups that the paper leaves open reproduces the claim, at least in shape, "
-    "and another does not. Of a set-up with too few runs, the middle of their values counts.",
+    Verdict.DEPENDS: "the claim is reproduced, at least in shape, but not in another set-up, in which only "
+    "what the paper leaves open differs; or the reverse.",
     Verdict.INCONCLUSIVE: "no check of shape is missed, but one is undecided. If the claim has no checks of "
     "shape, the same of all checks.",
     Verdict.OWN_MET: f"every check is met. {_OWN}",
@@ -254,9 +254,9 @@ DECIDED = (
 _HOLDS = (Verdict.REPRODUCED, Verdict.IN_SHAPE)
 
 
-def _by_checks(checks: Sequence[Check], outcome: Callable[[Check], Outcome], *, own: bool = False) -> Verdict:
+def _by_checks(checks: Sequence[Check], *, own: bool = False) -> Verdict:
     """The one rule by which checks make a verdict; `_MEANINGS` has it in words."""
-    shapes, numbers = ({outcome(one) for one in checks if one.shape is kind} for kind in (True, False))
+    shapes, numbers = ({one.outcome for one in checks if one.shape is kind} for kind in (True, False))
     decisive = shapes or numbers
     if Outcome.MISSED in decisive:
         return Verdict.OWN_NOT if own else Verdict.NOT
@@ -269,7 +269,7 @@ def _by_checks(checks: Sequence[Check], outcome: Callable[[Check], Outcome], *, 
 
 @dataclass(frozen=True)
 class Finding:
-    """The checks of a claim in one world. What `data` says of it is all that its verdict follows from."""
+    """The checks of a claim in one world."""
 
     world: str
     checks: Sequence[Check]
@@ -278,8 +278,10 @@ class Finding:
     others: Sequence[str] = ()  # The controllers that were checked instead.
     # If scenarios have fewer trusted runs than were asked for: how many, e.g. "1 to 3 of 3 repetitions".
     fewer: str | None = None
-    # The checks of every set-up of the claim, by its name, if it has several.
+    # The checks of every set-up of the claim, by its name, if it has several; and the names of those that
+    # differ from the judged one in nothing but what the paper leaves open.
     setups: Mapping[str, Sequence[Check]] = field(default_factory=dict)
+    left_open: Collection[str] = ()
     waits: str | None = None  # Why nothing could be run.
 
     @property
@@ -291,20 +293,19 @@ class Finding:
             return Verdict.WAITING
         if self.contrary:
             return Verdict.DEPENDS
-        return _by_checks(self.deciding, lambda one: one.outcome, own=self.own)
+        return _by_checks(self.deciding, own=self.own)
 
     @property
     def contrary(self) -> list[str]:
-        """The other set-ups in which the claim holds, if it does not in this one; or does not, if it does."""
+        """The set-ups left open in which the claim holds, if it does not here; or does not, if it does."""
         if self.own:
             return []
-        here = _by_checks(self.deciding, lambda one: one.outcome)
-        of = {
-            name: _by_checks([one for one in checks if not one.own], lambda one: one.likely)
-            for name, checks in self.setups.items()
-        }
+        here = _by_checks(self.deciding)
         contrary = _HOLDS if here is Verdict.NOT else (Verdict.NOT,) if here in _HOLDS else ()
-        return [name for name, there in of.items() if there in contrary]
+        there = {
+            name: _by_checks([one for one in checks if not one.own]) for name, checks in self.setups.items()
+        }
+        return [name for name in self.left_open if there.get(name) in contrary]
 
     @property
     def own(self) -> bool:
@@ -333,9 +334,9 @@ class Finding:
             return f"{self.awaits} was not run yet. {self._found(self.checks, self.others)}."
         facts = f"{self._found(self.deciding)}."
         if self.contrary:
-            holds = _by_checks(self.deciding, lambda one: one.outcome) in _HOLDS
+            holds = _by_checks(self.deciding) in _HOLDS
             how = "it is not reproduced" if holds else "it is reproduced, at least in shape"
-            facts = f"With {joined(self.contrary)}, {how}; here: {facts}"
+            facts = f"With {joined([f'“{name}”' for name in self.contrary])}, {how}; here: {facts}"
         beside = [one for one in self.checks if one not in self.deciding and not one.met]
         if beside:
             facts += f" Beside the paper’s results, an expectation of our own: {self._reported(beside)}."
@@ -379,12 +380,21 @@ class Finding:
 _PARTS = ("missing", "awaits", "waits", "others", "fewer")
 
 
-def judge(data: Mapping[str, Any], checks: Sequence[Mapping[str, Any]], rule: Rule = RULE) -> Finding:
+def judge(
+    data: Mapping[str, Any],
+    checks: Sequence[Mapping[str, Any]],
+    rule: Rule = RULE,
+    setups: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
+    left_open: Collection[str] = (),
+) -> Finding:
     """The finding that follows from what is stored, by a rule.
 
-    `data` is what `Finding.data` made, with the world. `checks` are what `Asked.data` made, each with `own`.
+    `data` is what `Finding.data` made, with the world. `checks` are what `Asked.data` made, each with `own`;
+    `setups` has those of each set-up, and `left_open` is what its `Setups` say.
     """
-    return Finding(data["world"], judged(checks, rule), **{name: data[name] for name in _PARTS})
+    of_setup = {name: judged(each, rule) for name, each in (setups or {}).items()}
+    parts = {name: data[name] for name in _PARTS}
+    return Finding(data["world"], judged(checks, rule), **parts, setups=of_setup, left_open=left_open)
 
 
 def judged(checks: Sequence[Mapping[str, Any]], rule: Rule = RULE) -> list[Check]:
@@ -396,13 +406,15 @@ def judged(checks: Sequence[Mapping[str, Any]], rule: Rule = RULE) -> list[Check
 class Setups:
     """Variants of a claim's test bed of which the paper does not tell its own, e.g. a bucket's size.
 
-    They are the values of one factor of the grid. The verdict is about the declared one; the report has a
-    table of the checks' values for each, which shows how much they owe to what is not known.
+    They are the values of one factor of the grid. The verdict is about the declared one, unless one of
+    `left_open` has the opposite: they differ from it in nothing but what the paper leaves open. The report
+    has a table of the checks' values for each, which shows how much they owe to what is not known.
     """
 
     factor: str
     judged: str
     seeds: int = FEWEST  # How many the other set-ups have, at most.
+    left_open: tuple[str, ...] = ()
 
 
 # What stands in for a claim's own controller, unless the claim names others.

@@ -7,7 +7,7 @@ today (`finding`). Lines of earlier times have no values, but the verdict itself
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -15,7 +15,7 @@ from fullpipe import evidence
 from fullpipe.text import capitalised, cell, counted
 from fullpipe_studies import catalogue
 from fullpipe_studies.checks import RULE, Rule
-from fullpipe_studies.claim import DECIDED, Finding, Size, Verdict, judge, judged, meanings
+from fullpipe_studies.claim import DECIDED, Finding, Size, Verdict, judge, meanings
 
 _HEAD = """# What the papers claim, and whether it is reproduced
 
@@ -144,8 +144,10 @@ def finding(line: Mapping[str, Any], rule: Rule = RULE) -> Finding:
     of_setup: dict[str | None, list[Mapping[str, Any]]] = {None: []}
     for one in line["checks"]:
         of_setup.setdefault(one["setup"], []).append(one)
-    found = judge({**line, "world": line["key"]["world"]}, of_setup.pop(None), rule)
-    return replace(found, setups={str(name): judged(checks, rule) for name, checks in of_setup.items()})
+    checks = of_setup.pop(None)
+    setups = {str(name): each for name, each in of_setup.items()}
+    left_open = catalogue.left_open(line["key"]["claim"])
+    return judge({**line, "world": line["key"]["world"]}, checks, rule, setups, left_open)
 
 
 def value(line: Mapping[str, Any], what: str) -> float | None:

@@ -266,6 +266,7 @@ def _finding(plan: Plan, data: Data, world: str, trusted: Mapping[tuple[str, str
         _others(plan, world),
         _fewer(plan, world, trusted),
         {name: judge(part) for name, part in there.items()} if len(there) > 1 else {},
+        () if plan.claim.claim.setups is None else plan.claim.claim.setups.left_open,
     )
 
 

@@ -16,7 +16,7 @@ import math
 import shlex
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from types import UnionType
@@ -27,10 +27,10 @@ from fullpipe import files, reading
 from fullpipe.report.figures.svg import picture
 from fullpipe.report.figures.svg import png as as_png
 from fullpipe.runs.worlds import registry
-from fullpipe_studies import charts, page
+from fullpipe_studies import catalogue, charts, page
 from fullpipe_studies.catalogue import Built, Study
 from fullpipe_studies.checks import MIDDLES, Outcome, Over
-from fullpipe_studies.claim import Check, Finding, Size, Verdict, judge, judged
+from fullpipe_studies.claim import Check, Finding, Size, Verdict, judge
 from fullpipe_studies.run import Result
 
 _PNG_SCALE = 2
@@ -196,9 +196,10 @@ def _today(facts: dict[str, Any]) -> dict[str, Any]:
     """A result with what follows from its values today, whatever rule it was written by."""
     findings = []
     for one in facts["findings"]:
-        setups = {setup["name"]: judged(setup["checks"]) for setup in one["setups"]}
+        setups = {setup["name"]: setup["checks"] for setup in one["setups"]}
         name = next((setup["name"] for setup in one["setups"] if setup["judged"]), "")
-        findings.append(finding(replace(judge(one, one["checks"]), setups=setups), name))
+        left_open = catalogue.left_open(facts["id"])
+        findings.append(finding(judge(one, one["checks"], setups=setups, left_open=left_open), name))
     return {**facts, "findings": findings}
 
 

@@ -190,5 +190,5 @@ CLAIM = Claim(
     look_at="In the lower left of the deep buffer CUBIC should be faster; with 10 MB to send BBR should be.",
     seeds=_grid.SEEDS,
     quick_seeds=_grid.QUICK_SEEDS,
-    setups=_testbed.setups(),
+    setups=_testbed.setups(seeds=3),
 )

@@ -140,5 +140,5 @@ CLAIM = Claim(
     measure=_loss.measure,
     look_at="At which loss rate does each BBR leave the top? BBR_1.5 should not reach the last dashed line.",
     seeds=5,
-    setups=_testbed.setups(_testbed.MININET),
+    setups=_testbed.setups(_testbed.MININET, seeds=3),
 )

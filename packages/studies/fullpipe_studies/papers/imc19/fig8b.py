@@ -229,5 +229,5 @@ CLAIM = Claim(
     uncontrolled="the statement is about the path",
     look_at="To the right of the dashed line, the lines should be flat.",
     seeds=5,
-    setups=_testbed.setups(),
+    setups=_testbed.setups(seeds=3),
 )

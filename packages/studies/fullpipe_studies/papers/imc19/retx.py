@@ -203,5 +203,5 @@ CLAIM = Claim(
     look_at="BBR's bars should be long with the shallow buffer only.",
     seeds=_grid.SEEDS,
     quick_seeds=_grid.QUICK_SEEDS,
-    setups=_testbed.setups(),
+    setups=_testbed.setups(seeds=3),
 )

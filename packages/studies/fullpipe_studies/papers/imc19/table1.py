@@ -156,5 +156,5 @@ CLAIM = Claim(
     measure=_together.measure,
     look_at="How far is BBR above CUBIC on the left, and below it on the right?",
     seeds=5,
-    setups=_testbed.setups(_testbed.MININET),
+    setups=_testbed.setups(_testbed.MININET, seeds=3),
 )
