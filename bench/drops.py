@@ -232,7 +232,7 @@ FEW = ("draft", "Google", "PR #5", "cut probe", "repaired", "BBRv1")
 
 def tables(lines: Sequence[evidence.Line], older: str = "") -> dict[str, str]:
     """The tables of the report by name."""
-    if not lines:
+    if not any("world" not in one["key"] for one in lines):
         none = "Nothing is recorded yet: `python bench/drops.py --record`.\n"
         return dict.fromkeys(("drops-summary", "drops-settled", "drops-costs", "drops-kernel"), none)
     loaded = _by_cell(one for one in lines if "world" in one["key"])
@@ -356,8 +356,7 @@ def main() -> None:
         evidence.LARGER, action="store_true", help="let a smaller run replace a larger one of the same code"
     )
     message = parser.parse_args()
-    if message.record:
-        evidence.read(FILE)  # A file that cannot be used is an error now.
+    kept = evidence.read(FILE)  # A file that cannot be used is an error now.
     world = registry.named(message.world)
     loaded = world.name == "kernel"
     run: Callable[[Cell, str, int], dict[str, float | None] | None] = in_kernel if loaded else measured
@@ -380,7 +379,7 @@ def main() -> None:
             print(f"\r{number + 1} of {len(work)}", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     # The tables of one world need what the file has of the other.
-    other = [one for one in evidence.read(FILE) if ("world" in one["key"]) != loaded]
+    other = [one for one in kept if ("world" in one["key"]) != loaded]
     print("\n".join(tables([*lines, *other]).values()), end="")
     if message.record:
         evidence.replace(FILE, lines, size=None if message.replace_larger else size)

@@ -36,8 +36,8 @@ def main() -> None:
                 PEER: peer_nanos(peer, flows),
                 **{one: nanos(asked.ours, one, "0 %", flows, f"{SECONDS} s") for one in CONTROLLERS},
             }
-            for _ in range(asked.rounds)
-        ]
+            for _ in range(asked.rounds + 1)
+        ][1:]
         for name in rounds[0]:
             each = [one[name] for one in rounds]
             ratio = statistics.median(one[PEER] / one[name] for one in rounds)
@@ -57,7 +57,8 @@ def main() -> None:
 def build(sources: Path) -> Path:
     """Compiles the library and the driver, beside the library's sources."""
     make_flags = f"CFLAGS={' '.join(FLAGS)} -fPIE"
-    make = ["make", "--silent", f"-j{os.cpu_count()}", "libhtsim.a", make_flags]
+    # What another `make` left may have been compiled otherwise.
+    make = ["make", "--silent", "-B", f"-j{os.cpu_count()}", "libhtsim.a", make_flags]
     subprocess.run(make, cwd=sources, check=True, stdout=subprocess.DEVNULL)
     program = sources / "fullpipe-dumbbell"
     subprocess.run(

@@ -277,18 +277,41 @@ def test_a_controller_of_ones_own_crate_carries_a_connection(name: str, own_obje
     assert not any(count for cause, count in found["counters"].items() if cause.startswith("fallen_"))
 
 
+@pytest.mark.long
+def test_a_unit_loads_a_copy_that_only_root_can_change(
+    name: str, own_object: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "units").mkdir()
+    monkeypatch.setattr(kernel_load, "UNITS", tmp_path / "units")
+    monkeypatch.setattr(kernel_load, "OBJECTS", tmp_path / "objects")
+    done = CliRunner().invoke(cli.app, ["kernel", "load", str(own_object), "--as", name, "--persist"])
+    assert done.exit_code == 0, done.output
+    copied = tmp_path / "objects" / f"{name}.o"
+    assert copied.read_bytes() == own_object.read_bytes() and copied.stat().st_mode & 0o022 == 0
+    (unit,) = (tmp_path / "units").iterdir()
+    text = unit.read_text(encoding="utf-8")
+    assert f"load {copied} --as {name}" in text and str(own_object) not in text
+
+
+def test_a_word_of_a_unit_is_taken_as_it_is() -> None:
+    assert kernel_load._word('/srv/100%/a$b "c"\\d') == '"/srv/100%%/a$$b \\"c\\"\\\\d"'
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["no-such.o"], "CONTROLLER no-such.o cannot be read: No such file or directory; name another file"),
         (["{other}", "--profile", "draft"], "--profile is an option of bbr3"),
         (["{other}"], "other.o is no object of a controller"),
+        (["{other}", "--as", "sixteen_letters_"], "has 16 letters, and the kernel takes 15"),
+        (["{ours}"], "is Fullpipe's own object of bbr3; load bbr3 instead"),
     ],
 )
 def test_a_file_that_cannot_be_loaded_is_named(tmp_path: Path, words: list[str], said: str) -> None:
     other = tmp_path / "other.o"
     other.write_bytes(b"\x7fELF and no controller")
-    done = command("kernel", "load", *(word.format(other=other) for word in words))
+    ours = REPOSITORY / "crates" / "bpf" / "objects" / "bbr3.o"
+    done = command("kernel", "load", *(word.format(other=other, ours=ours) for word in words))
     assert done.returncode != 0
     assert said in " ".join(done.stderr.split())
 

@@ -76,6 +76,8 @@ def cargo(folder: Path, crate: Path, target: str, *more: str, **environment: str
     """Compiles the Rust half."""
     repository = HERE.parents[1]
     flags = f"--remap-path-prefix={repository}=/fullpipe --remap-path-prefix={folder}=/build"
+    if not crate.is_relative_to(repository):
+        flags += f" --remap-path-prefix={crate}=/own"
     if target.startswith("bpf"):
         flags += f" -C target-cpu={CPU} -Z function-sections=no"
     run(
@@ -90,7 +92,12 @@ def build(name: str, into: Path, crate: Path | None = None) -> bytes:
     feature = "bbr3" if name == FAULTS else name
     features = [] if crate else ["--features", feature]
     cargo(into, crate or PROGRAM, "bpfel-unknown-none", *features, "--lib", "--", "--emit=obj")
-    (rust,) = (into / "bpfel-unknown-none" / "release" / "deps").glob("program-*.o")
+    found = list((into / "bpfel-unknown-none" / "release" / "deps").glob("program-*.o"))
+    if len(found) != 1:
+        sys.exit(
+            f'{crate or PROGRAM}: its library has to be called "program", as in examples/kernel-controller'
+        )
+    (rust,) = found
     shim, linked, optimised, object_file = (
         into / part for part in ("shim.bc", "linked.bc", "optimised.bc", "done.o")
     )
@@ -163,8 +170,10 @@ def main() -> int:
     if message := missing():
         sys.exit(message)
     crate = arguments.crate and arguments.crate.resolve()
-    if crate and arguments.into == HERE / "objects":
-        sys.exit("--crate needs --into: the folder for its object")
+    if crate and (arguments.only or arguments.into == HERE / "objects"):
+        sys.exit("--crate needs --into, the folder for its object, and no --only")
+    if crate and not (crate / "Cargo.lock").exists():
+        sys.exit(f"{crate} has no Cargo.lock: run `cargo generate-lockfile` there")
     arguments.into.mkdir(parents=True, exist_ok=True)
     for name in [crate.name] if crate else arguments.only or [*CONTROLLERS, FAULTS]:
         with tempfile.TemporaryDirectory() as folder:

@@ -22,6 +22,16 @@ def text(path: str | Path, most_bytes: int) -> str:
         FileNotFoundError: There is none.
         Unreadable: It is something else, too large, or no text.
     """
+    return _decoded(content(path, most_bytes))
+
+
+def content(path: str | Path, most_bytes: int) -> bytes:
+    """The bytes of a regular file, at most so many.
+
+    Raises:
+        FileNotFoundError: There is none.
+        Unreadable: It is something else, or too large.
+    """
     try:
         # Without O_NONBLOCK, opening a named pipe would wait for its other end.
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -36,12 +46,11 @@ def text(path: str | Path, most_bytes: int) -> str:
         if about.st_size > most_bytes:
             raise Unreadable(f"a file of at most {most_bytes >> 20} MiB", "take a part of it")
         with os.fdopen(os.dup(file), "rb") as opened:
-            data = opened.read(most_bytes)
+            return opened.read(most_bytes)
     except OSError as error:
         raise Unreadable(f"a file that can be read ({error.strerror})") from None
     finally:
         os.close(file)
-    return _decoded(data)
 
 
 def standard_input(most_bytes: int) -> str:

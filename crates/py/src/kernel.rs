@@ -153,6 +153,12 @@ pub(crate) fn kernel_load_own(
     name: &str,
     as_default: bool,
 ) -> PyResult<String> {
+    // Without its parameters, which only `kernel_load` writes, ours would run with zeros.
+    if let Some(ours) = fullpipe_bpf::objects::Object::ALL.iter().find(|one| one.sha256 == sha256) {
+        let name = ours.controller;
+        let message = format!("{file_name} is Fullpipe's own object of {name}; load {name} instead");
+        return Err(crate::errors::WorldError::new_err(message));
+    }
     let loaded =
         py.detach(|| fullpipe_kernel::congestion::load_own(object, file_name, sha256, name, as_default));
     loaded.map_err(|error| world_error(py, &error))

@@ -9,14 +9,20 @@ from typing import Annotated, Any
 import typer
 
 import fullpipe._native as _native
+from fullpipe import files, reading
 from fullpipe.cli.options import DISAGREE, AsJson, path_options, say, watching
+from fullpipe.errors import unusable
 
 UNITS = Path("/etc/systemd/system")
+# Copies of objects that a unit loads at boot: nobody but root may change them.
+OBJECTS = Path("/var/lib/fullpipe")
 # What the drops of a rate recommend: docs/reports/bbr3-rate-drop.md.
 _DEFAULT_PROFILE = "repaired"
 
-# The ending of an object of a controller of the user's own, which crates/bpf/build.py makes.
-_OBJECT = ".o"
+# The ending of an object of a controller of the user's own, which crates/bpf/build.py makes; and the largest.
+_OBJECT, _MOST_BYTES = ".o", 1 << 24
+# Linux: TCP_CA_NAME_MAX is 16, with a NUL.
+_LONGEST_NAME = 15
 
 Controller = Annotated[
     str,
@@ -63,8 +69,11 @@ def load(
     Needs root, Linux 6.10 or newer with BTF, and libbpf; no compiler. Nothing has to keep running. It stays
     until `fullpipe kernel unload` or the next boot. docs/how-to/bbr3-on-your-kernel.md has what was tested.
     """
+    own = b""
     if controller.endswith(_OBJECT):
-        chosen, called, loaded = _load_own(controller, profile, name, as_default=as_default)
+        own, called = _own(controller, profile, name)
+        loaded = _load_own(own, Path(controller).name, called, as_default=as_default)
+        chosen = str(OBJECTS / f"{called}{_OBJECT}")
     else:
         if profile is None and controller.partition(":")[0] == "bbr3" and "profile=" not in controller:
             profile = _DEFAULT_PROFILE
@@ -73,6 +82,9 @@ def load(
         called = name or default_name(chosen)
         loaded = json.loads(_native.kernel_load(chosen, called, as_default))
     if persist:
+        if own:
+            OBJECTS.mkdir(mode=0o755, parents=True, exist_ok=True)
+            files.write(OBJECTS, f"{called}{_OBJECT}", own, lasting=True)
         loaded["unit"] = str(_write_unit(chosen, called, as_default=as_default))
     if as_json:
         print(json.dumps(loaded))
@@ -90,23 +102,34 @@ def load(
         print(f"At boot: systemctl enable {Path(loaded['unit']).stem}")
 
 
-def _load_own(
-    path: str, profile: str | None, name: str | None, *, as_default: bool
-) -> tuple[str, str, dict[str, Any]]:
-    """Registers the controller in a file: the file's whole path, its name in the kernel, what was loaded."""
-    from fullpipe.errors import unusable
-
+def _own(path: str, profile: str | None, name: str | None) -> tuple[bytes, str]:
+    """The controller in a file, and its name in the kernel."""
     if profile is not None:
         raise unusable("--profile", f"is an option of bbr3, and {path} is a file", "leave it out")
-    file = Path(path).resolve()
     try:
-        made = file.read_bytes()
-    except OSError as error:
-        wrong = f"{path} cannot be read: {error.strerror}"
-        raise unusable("CONTROLLER", wrong, "name another file") from None
-    called = name or file.stem
+        made = reading.content(Path(path), _MOST_BYTES)
+    except (OSError, reading.Unreadable) as error:
+        wrong = getattr(error, "strerror", None) or f"it is {error}"
+        raise unusable("CONTROLLER", f"{path} cannot be read: {wrong}", "name another file") from None
+    called = name or Path(path).stem
+    if len(called) > _LONGEST_NAME:
+        wrong = f"{called} has {len(called)} letters, and the kernel takes {_LONGEST_NAME}"
+        raise unusable("the name", wrong, "give a shorter one with --as")
+    return made, called
+
+
+def _load_own(made: bytes, file: str, called: str, *, as_default: bool) -> dict[str, Any]:
+    """Registers such a controller: what was loaded."""
     digest = hashlib.sha256(made).hexdigest()
-    return str(file), called, json.loads(_native.kernel_load_own(made, file.name, digest, called, as_default))
+    try:
+        loaded: dict[str, Any] = json.loads(_native.kernel_load_own(made, file, digest, called, as_default))
+    except _native.WorldError as error:
+        if "does not take it" not in str(error):
+            raise
+        wrong = f"{file} is refused by the kernel's verifier: {str(error).partition(';')[0]}"
+        fix = "look for a loop without a bound; `bpftool prog loadall` prints the verifier's whole log"
+        raise unusable("CONTROLLER", wrong, fix) from None
+    return loaded
 
 
 def unload(
@@ -229,8 +252,14 @@ def default_name(controller: str) -> str:
     name, _, parameters = controller.partition(":")
     profiles = [one.partition("=")[2] for one in parameters.split(",") if one.startswith("profile=")]
     called = "_".join([name, *(one for one in profiles if one != _DEFAULT_PROFILE)])
-    # Linux: TCP_CA_NAME_MAX is 16, with a NUL.
-    return f"fp_{called}" if len(called) <= 12 else called
+    return f"fp_{called}" if len(called) <= _LONGEST_NAME - len("fp_") else called
+
+
+def _word(text: str) -> str:
+    """A word of a command in a unit (systemd.service(5), "Command lines")."""
+    for letter, written in (("\\", "\\\\"), ('"', '\\"'), ("%", "%%"), ("$", "$$")):
+        text = text.replace(letter, written)
+    return f'"{text}"'
 
 
 def _unit(name: str) -> Path:
@@ -239,18 +268,16 @@ def _unit(name: str) -> Path:
 
 def _write_unit(controller: str, name: str, *, as_default: bool) -> Path:
     """Writes the systemd unit."""
-    from fullpipe import files
-
-    program = f"{sys.executable} -m fullpipe kernel"
+    program = f"{_word(sys.executable)} -m fullpipe kernel"
     default = " --default" if as_default else ""
     text = f"""[Unit]
-Description=Congestion control {name} ({controller}) of Fullpipe
+Description=Congestion control {name} of Fullpipe
 After=sys-fs-bpf.mount
 
 [Service]
 Type=oneshot
 RemainAfterExit=yes
-ExecStart={program} load "{controller}" --as {name}{default}
+ExecStart={program} load {controller} --as {name}{default}
 ExecStop={program} unload {name}
 
 [Install]

@@ -1,7 +1,7 @@
 """The kernel world: wall time and the machine's own Linux TCP, in one child process for each run.
 
-Several runs share the machine as long as the emulator can release all their packets on time. The sum of
-their rates predicts that; the emulator's record of lateness decides, run by run.
+Several runs share the machine as long as their hosts need not wait for a processor. The sum of their rates
+predicts that; what each run's record says of its hosts and of the emulator's lateness decides.
 
 The child ends when its stdin closes, so that nothing is left behind even when this process is killed.
 """
@@ -26,9 +26,9 @@ from fullpipe.runs.worlds.world import Stop, World
 from fullpipe.scenario.scenario import Alternative, from_document
 
 NAME = "kernel"
-# What runs beside each other on each core without starving their hosts. On two cores, no host of twelve runs of
-# 1 Mbit/s or of four of 5 Mbit/s waited for a processor for 1 % of the time (crates/emu/src/trust.rs has that
-# limit); three of 10 Mbit/s waited up to 2.4 %, two of 100 Mbit/s up to 17 %, and one of 100 Mbit/s 0.2 %.
+# What runs beside each other on each core without starving their hosts. On two cores, no host of twelve runs
+# of 1 Mbit/s or of four of 5 Mbit/s waited for a processor for 1 % of the time, which crates/emu/src/trust.rs
+# allows; three of 10 Mbit/s waited up to 2.4 %, two of 100 Mbit/s up to 17 %, and one of 100 Mbit/s 0.2 %.
 RATE_BPS_A_CORE = 8e6
 RUNS_A_CORE = 6
 # A child that runs programs has this time beyond the scenario's duration: for each server to open its port,
@@ -85,7 +85,7 @@ class Kernel(World):
         return job.alternative.duration_s * min(1.0, part)
 
     def fits(self, job: Job, running: Sequence[Job], cores: int) -> bool:
-        """Whether the emulator would release the packets of all of them on time."""
+        """Whether the hosts of none of them would wait for a processor."""
         carried = job.rate_bps + sum(other.rate_bps for other in running)
         return len(running) < RUNS_A_CORE * cores and carried <= RATE_BPS_A_CORE * cores
 

@@ -5,7 +5,6 @@ unknown world is named or all worlds are listed, because that takes a while.
 """
 
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module

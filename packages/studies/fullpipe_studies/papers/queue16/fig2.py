@@ -9,7 +9,8 @@ the next; the delivery rate stays constant.
 
 The rate that should stay constant is that of arriving ACKs: `onAck` in the paper divides by the time between
 ACKs. Linux divides by the longer of that time and the time between departures, so its samples also show the
-phase with gain 3/4. Linux's samples are checked against the same rate, as a number.
+phase with gain 3/4. Linux's samples are checked against the same rate: the low ones as a number, and the high
+ones, which are of the phase with gain 5/4, as the article's statement.
 """
 
 import math
