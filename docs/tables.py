@@ -120,8 +120,9 @@ def agreement(found: list[evidence.Line], builds: evidence.Builds) -> dict[tuple
         key = whole.line["key"]
         twice = key["grid"] in TWICE
         if key["grid"] in GRIDS and not (twice and key["hosts"] == "ideal"):
-            older = evidence.ages_sentence(whole.cells, "cell", builds)
-            beside = ideal[key["grid"]] if twice else None
+            beside = ideal.get(key["grid"]) if twice else None
+            cells = [*whole.cells, *(beside.cells if beside is not None else ())]
+            older = evidence.ages_sentence(cells, "cell", builds)
             made[GRIDS[key["grid"]], "agreement"] = write.markdown(whole, older, OTHERS, ideal=beside)
     return made
 
@@ -199,7 +200,8 @@ def verdicts(results: Path) -> str:
     return (
         f"{len(rows)} verdicts, each on one question in one world. For {len(rows) - len(ours)} the paper has"
         f" an answer: {document.counts([one for one in rows if one not in ours])}. *In shape*: direction, "
-        f"ordering or crossover holds, but a number is off or undecided. The other {len(ours)} verdicts are "
+        "ordering or crossover holds, but a number is off or undecided. *Depends on what the paper omits*: a "
+        f"set-up that the paper leaves open gives the opposite. The other {len(ours)} verdicts are "
         "on what the paper did not measure. There we wrote down an expectation before the run: "
         f"{document.counts(ours).replace(_OURS, '')}. {imported} of these verdicts were computed by an "
         "earlier version of Fullpipe and not checked with this one; the list of verdicts leaves out our "

@@ -212,7 +212,10 @@ def markdown(whole: Whole, older: str = "", others: str | None = None, *, ideal:
     else:
         text += ["| target | limit | ideal hosts | Linux hosts |", "|---|---|---|---|"]
         for one, other in zip(whole.targets, ideal.targets, strict=True):
-            shown = (f"{each.measured_text}{' **missed**' * (not each.met)}" for each in (other, one))
+            shown = (
+                f"{each.measured_text}{'' if each.word == 'met' else f' {_word(each)}'}"
+                for each in (other, one)
+            )
             text.append(f"| {one.title} | {one.message} | {' | '.join(shown)} |")
         text += ["", f"Ideal hosts: {ideal.verdict} Linux hosts: {whole.verdict}", ""]
     rows = whole.rows
