@@ -101,7 +101,10 @@ LAN = (TESTBED, *_OTHERS, PUNCTUAL)
 # Those of Mininet. "Single packets": the hosts' bursts are split before they reach the router. "Default TCP
 # memory": the paper says for the LAN only that it set the maximum.
 MININET, _SMALL_MEMORY = "Mininet", "default TCP memory"
-MININETS = (MININET, "single packets", "bucket of 1 ms", "bucket of 100 ms", "BBR of today", _SMALL_MEMORY)
+# One bucket is as small as those of examples for tc-tbf ("burst 5kb" in tc-tbf(8)), whatever the rate.
+_BUCKETS_MS = {"bucket of 1 ms": 1.0, "bucket of 100 ms": 100.0}
+_SMALL, _SMALL_BYTES = "bucket of 5,120 B", 5120
+MININETS = (MININET, "single packets", _SMALL, *_BUCKETS_MS, "BBR of today", _SMALL_MEMORY)
 
 # 1 Gbit/s of Ethernet in IP packets of 1500 bytes, which occupy 1538 bytes of it.
 INTERFACE_MBPS = 975.3
@@ -144,9 +147,10 @@ def before(gro_us: float = _JUDGED.gro_us) -> list[dict[str, Any]]:
 def mininet(setup: str, rate_mbps: int) -> dict[str, Any]:
     """What Mininet adds to a path of that rate."""
     assert setup in MININETS, f"no set-up of Mininet: {setup}"
-    bucket_ms = {"bucket of 1 ms": 1.0, "bucket of 100 ms": 100.0}.get(setup, _MININET_MS)
+    if setup == _SMALL:
+        return {"router": "tbf", "burst": f"{_SMALL_BYTES} B"}
     split = {"unit": "segment"} if setup == "single packets" else {}
-    return {**_router(rate_mbps, bucket_ms), **split}
+    return {**_router(rate_mbps, _BUCKETS_MS.get(setup, _MININET_MS)), **split}
 
 
 def memory(setup: str) -> dict[str, Any]:

@@ -168,5 +168,5 @@ CLAIM = Claim(
     wrong=("vegas", "cubic", "reno"),
     look_at="Where do the coloured lines cross, and how much of the link is used on the left?",
     seeds=5,
-    setups=_testbed.setups(_testbed.MININET, seeds=3),
+    setups=_testbed.setups(_testbed.MININET, seeds=5),
 )
