@@ -10,7 +10,7 @@ EXAMPLES = list(examples(PAGE.read_text(encoding="utf-8")))
 
 
 def test_every_command_is_an_example() -> None:
-    assert len(EXAMPLES) >= 8
+    assert len(EXAMPLES) >= 7
     assert PAGE.read_text(encoding="utf-8").count("$ fullpipe") == len(EXAMPLES)
 
 

@@ -9,9 +9,12 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
@@ -642,3 +645,25 @@ def test_only_worlds_room_uses_world_names() -> None:
             if name in ("sim", "kernel") and path.parent.name != "worlds":
                 found.add(f"{path.relative_to(package)}: {name}")
     assert not found
+
+
+def test_a_world_that_another_thread_imports_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its module is in `sys.modules` before it has its world."""
+    name = "world_that_is_imported_slowly"
+    begun, go_on = threading.Event(), threading.Event()
+    source = "import slow_gates\nslow_gates.begun.set()\nslow_gates.go_on.wait()\nWORLD = 'it'\n"
+    (tmp_path / f"{name}.py").write_text(source, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(sys.modules, "slow_gates", SimpleNamespace(begun=begun, go_on=go_on))
+    monkeypatch.setitem(registry._HOME, "slow", name)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(registry.find, "slow")
+        assert begun.wait(timeout=60)
+        second = pool.submit(registry.find, "slow")
+        # Without waiting, it would end now, with an error; the wait only gives it the time for that.
+        wait([second], timeout=0.2)
+        go_on.set()
+        assert first.result() == second.result() == "it"
+    sys.modules.pop(name)

@@ -1,4 +1,4 @@
-"""Five connections of 20 s for each of two controllers, in random order, one row each: results.csv.
+"""Ten connections of 10 s for each of two controllers, in random order, one row each: trial.py RESULTS.csv.
 
 Runs inside `fullpipe shell`, whose server is `iperf3 -s`.
 """
@@ -7,13 +7,16 @@ import json
 import os
 import random
 import subprocess
+import sys
+from pathlib import Path
 
-ARMS = ["cubic", "bbr"] * 5
+ARMS = ["cubic", "bbr"] * 10
 random.Random(1).shuffle(ARMS)
-print("arm,bytes,seconds,rtt_ms,retransmits")
+rows = ["arm,bytes,seconds,rtt_ms,retransmits"]
 for arm in ARMS:
-    command = ["iperf3", "-c", os.environ["FULLPIPE_SERVER"], "-C", arm, "-t", "20", "-J"]
+    command = ["iperf3", "-c", os.environ["FULLPIPE_SERVER"], "-C", arm, "-t", "10", "-J"]
     end = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)["end"]
     received, sender = end["sum_received"], end["streams"][0]["sender"]
-    row = (received["bytes"], received["seconds"], sender["mean_rtt"] / 1000, sender["retransmits"])
-    print(arm, *row, sep=",", flush=True)
+    values = (received["bytes"], received["seconds"], sender["mean_rtt"] / 1000, sender["retransmits"])
+    rows.append(",".join(map(str, (arm, *values))))
+Path(sys.argv[1]).write_text("\n".join(rows) + "\n")
