@@ -199,8 +199,7 @@ def line(
     known = sorted(math.inf if one is None else one for one in times)
     middle = known[(len(known) - 1) // 2]
     return {
-        "key": {"cell": cell.name, "controller": controller}
-        | ({"world": world.name} if world.name == "kernel" else {}),
+        "key": {"cell": cell.name, "controller": controller, "world": world.name},
         "made": evidence.made(
             command, {world.name: world.build()}, [os.uname().release] if world.name == "kernel" else []
         ),
@@ -232,11 +231,11 @@ FEW = ("draft", "Google", "PR #5", "cut probe", "repaired", "BBRv1")
 
 def tables(lines: Sequence[evidence.Line], older: str = "") -> dict[str, str]:
     """The tables of the report by name."""
-    if not any("world" not in one["key"] for one in lines):
+    if not any(one["key"]["world"] == "sim" for one in lines):
         none = "Nothing is recorded yet: `python bench/drops.py --record`.\n"
         return dict.fromkeys(("drops-summary", "drops-settled", "drops-costs", "drops-kernel"), none)
-    loaded = _by_cell(one for one in lines if "world" in one["key"])
-    lines = [one for one in lines if "world" not in one["key"]]
+    loaded = _by_cell(one for one in lines if one["key"]["world"] == "kernel")
+    lines = [one for one in lines if one["key"]["world"] == "sim"]
     found = _by_cell(lines)
     made, moments = lines[0]["made"]["command"], lines[0]["moments"]
     head = f"Made by `{made}`, {moments} moments and seeds a cell.{f' {older}' if older else ''}\n\n"
@@ -379,7 +378,7 @@ def main() -> None:
             print(f"\r{number + 1} of {len(work)}", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     # The tables of one world need what the file has of the other.
-    other = [one for one in kept if ("world" in one["key"]) != loaded]
+    other = [one for one in kept if one["key"]["world"] != world.name]
     print("\n".join(tables([*lines, *other]).values()), end="")
     if message.record:
         evidence.replace(FILE, lines, size=None if message.replace_larger else size)

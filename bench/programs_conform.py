@@ -325,7 +325,7 @@ def lines(program: Program, kept: Kept, folder: Path, *, made_here: bool = False
 def table(made: Sequence[evidence.Line], older: str = "", *, every: bool = False) -> str:
     """The programs, who passes what, and what failed and why, as Markdown.
 
-    `every` also lists what each repetition of a failed case measured.
+    `every` also lists the commands, and what each repetition of a failed case measured.
     """
     mine = [one for one in made if one["key"]["world"] == WORLD]
     shown = {one["key"]["subject"]: one["program"] for one in mine if one["key"]["case"] is None}
@@ -334,8 +334,9 @@ def table(made: Sequence[evidence.Line], older: str = "", *, every: bool = False
     cases = {(one["key"]["subject"], one["key"]["case"]): one for one in mine}
     text = [*measured_with({name: shown[name]["machine"] for name in names}), ""]
     text += [older, ""] if older else []
-    text += ["| program | version | judged as | passes | load average a core | sender | client | server |"]
-    text += ["|---|---|---|---|---|---|---|---|"]
+    heads = ["program", "version", "judged as", "passes", "load average a core", "sender"]
+    heads += ["client", "server"] if every else []
+    text += [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for name in names:
         about = shown[name]
         marks = [verdict(cases[name, case.name]) for case in registry.every() if (name, case.name) in cases]
@@ -343,8 +344,8 @@ def table(made: Sequence[evidence.Line], older: str = "", *, every: bool = False
         load = "unknown" if about["load_a_core"] is None else f"{about['load_a_core']:g}"
         text.append(
             f"| {about['says']} | {about['version']} | {about['like']} | "
-            f"{marks.count(PASS)} of {applicable} | {load} | {about['sender']} | "
-            f"`{about['client']}` | `{about['server']}` |"
+            f"{marks.count(PASS)} of {applicable} | {load} | {about['sender']} |"
+            + (f" `{about['client']}` | `{about['server']}` |" if every else "")
         )
     text += ["", f"| case | criterion | {' | '.join(names)} |", f"|---|---|{'---|' * len(names)}"]
     for case in registry.every():

@@ -212,11 +212,15 @@ def _failed(result: Result, scenario: str | None) -> str:
 
 def made_by(made: Sequence[evidence.Line]) -> str:
     """What made a table, and what played."""
-    commands = dict.fromkeys(f"`{one['made']['command']}`" for one in made)
+    whole = dict.fromkeys(str(one["made"]["command"]) for one in made)
+    # Made in parts, each with its own controllers: only the program is named.
+    named = {" ".join(one.split()[:2]): one for one in whole}
+    parts = len(named) < len(whole)
+    commands = [f"`{short} ...`" if parts else f"`{one}`" for short, one in named.items()]
     played = dict.fromkeys(
         word for one in made for word in (f"Fullpipe {one['made']['fullpipe']}", *one["made"]["ran_by"])
     )
-    return f"Made by {joined(list(commands))}: {', '.join(played)}."
+    return f"Made by {joined(commands)}: {', '.join(played)}."
 
 
 def short(found: Sequence[ConformanceReport]) -> str:

@@ -200,7 +200,7 @@ def runs_frame(cells: Sequence[Compared]) -> pl.DataFrame:
 def markdown(whole: Whole, older: str = "", others: str | None = None, *, ideal: Whole | None = None) -> str:
     """The targets and the table of cells, as the documentation shows them. `older` says which rows are.
 
-    With `others`, where all cells and the words are, the table has only those that differ or have no verdict.
+    With `others`, where all cells and the words are, the table has only those that differ.
     `ideal` is the same grid with ideal hosts, whose targets are shown beside those of `whole`.
     """
     text = [_made_how(whole, words=others is None), *([older, ""] if older else [""])]
@@ -220,11 +220,13 @@ def markdown(whole: Whole, older: str = "", others: str | None = None, *, ideal:
         text += ["", f"Ideal hosts: {ideal.verdict} Linux hosts: {whole.verdict}", ""]
     rows = whole.rows
     if others is not None:
-        rows = [one for one in rows if one.verdict not in _SIMILAR]
+        unknown = [f"{cell(one.name)} ({one.verdict})" for one in rows if not one.judged]
+        rows = [one for one in rows if one.judged and one.verdict not in _SIMILAR]
         counts = ", ".join(
             f"{sum(one.verdict == word for one in whole.rows)} {how}" for word, how in _SIMILAR.items()
         )
-        text += [f"{counts}: {others}.{' The others:' if rows else ''}", ""]
+        left = f" Not compared: {'; '.join(unknown)}." if unknown else ""
+        text += [f"{counts}: {others}.{left}{' The others:' if rows else ''}", ""]
     if not rows:
         return "\n".join(text)
     ours, theirs = whole.line["key"]["worlds"]
