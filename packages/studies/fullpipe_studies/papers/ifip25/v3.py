@@ -37,7 +37,7 @@ def judge(data: Data) -> list[Check]:
     for loss, name in itertools.product(_steady.LOSSES, (_GOOGLES, "bbr3")):
         old, new = (_steady.errors(data, loss=loss, controller=one) for one in ("bbr1", name))
         beside = _steady.TITLES[loss]
-        error = _SAID.within(f"Median error of the model {beside}, {name}", new, least=20, unit="%")
+        error = _SAID.shape(f"Median error of the model {beside}, {name}", new, least=20, unit="%")
         checks += [
             # The paper measured Google's.
             *([error] if name == _GOOGLES else own(error)),
