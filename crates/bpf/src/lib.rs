@@ -312,7 +312,7 @@ pub fn step(controller: &mut impl Controller, call: Call, event: &Event) {
 /// Makes the functions that the shim calls (`shim/border.h`) of a controller, in a crate that `build.py` compiles:
 /// `program!(Controller, Params, |params, config, connection| ...)`, with what makes the controller of a connection.
 ///
-/// `Params` are what the loader writes into the object; `()` for a controller without.
+/// `Params` are what the loader writes into our objects. It writes none into another crate's, which would find zeros: give `()`.
 #[macro_export]
 macro_rules! program {
     ($controller:ty, $params:ty, $new:expr) => {
