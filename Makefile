@@ -5,7 +5,7 @@
 #   make test-all  the same with the long tests: those that compile copies of the sources, or make thousands of runs
 #   make lint      checks formats, lints and types only
 #   make docs      makes the tables of the documentation from the evidence in results/, and the site in out/docs
-#   make equal-builds  shows that the simulator gives the results of an earlier build, so that its evidence stays current
+#   make equal-builds  shows that the worlds sim and quic give the results of an earlier build, so that their evidence stays current
 #   make lab       builds the lab, the page that simulates in the browser, so that `fullpipe lab` opens it; needs node and npm,
 #                  and Rust's library for wasm32: rustup's, or Debian's (apt install rustc-web cargo-web rust-web-src lld-19)
 #   make test-lab  checks the lab: lints, types, unit tests, that its numbers are those of the command line, and the page in

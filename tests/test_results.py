@@ -184,16 +184,22 @@ def test_same_sample_bytes_make_equal_builds(tmp_path: Path) -> None:
     (tmp_path / "schema").symlink_to(RESULTS / "schema")
     lines = evidence.read(RESULTS / equal.SAMPLE)
     for line in lines:
-        line["made"]["fingerprint"] = {"sim": "1f"}
+        line["made"]["fingerprint"] = {line["key"]["world"]: "1f"}
     evidence.replace(tmp_path / equal.SAMPLE, lines)
-    assert equal.record(tmp_path)
-    build = registry.named("sim").build()
-    assert evidence.equal_to(tmp_path, "sim", build) == {build, "1f"}
-    assert evidence.equal_to(tmp_path, "sim", "1f") == {build, "1f"}
+    assert equal.record(tmp_path) == sorted(equal.worlds())
+    for world in equal.worlds():
+        build = registry.named(world).build()
+        assert evidence.equal_to(tmp_path, world, build) == {build, "1f"}
+        assert evidence.equal_to(tmp_path, world, "1f") == {build, "1f"}
+    lines = [
+        line for line in evidence.read(tmp_path / equal.SAMPLE) if line["key"]["world"] in equal.worlds()
+    ]
     lines[3]["summary"] = lines[3]["summary"].replace("1", "2", 1)  # One digit of one value.
     lines[4]["seed"] += 1
     evidence.replace(tmp_path / equal.SAMPLE, lines)
-    assert equal.differing(tmp_path) == [lines[3]["key"]["name"], lines[4]["key"]["name"]]
+    assert equal.differing(tmp_path) == [
+        f"{line['key']['world']} {line['key']['name']}" for line in lines[3:5]
+    ]
     evidence.replace(tmp_path / equal.SAMPLE, equal.renewed(tmp_path))
     assert equal.differing(tmp_path) == [] and not equal.record(tmp_path)
 
