@@ -111,7 +111,7 @@ fn starved(processor: &ProcessorTime, carried: Duration) -> Vec<String> {
     for (host, waited_ns) in ["sender", "receiver"].iter().zip(processor.waited_ns.unwrap_or_default()) {
         if waited_ns > limit.as_nanos() {
             reasons.push(format!(
-                "the {host} waited for a processor for {} in total (limit {limit}), because the machine was busy",
+                "the {host} waited for a processor for {} in total (limit {limit})",
                 Duration::from_nanos(waited_ns)
             ));
         }

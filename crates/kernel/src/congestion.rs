@@ -123,10 +123,12 @@ fn refused(refused: &Refused, name: &str) -> KernelError {
             Missing::other(format!("loading BPF programs is not permitted: {error}"), missing::BECOME_ROOT)
         }
         _ => {
-            let mut lines = messages.lines().map(|line| line.trim_start_matches("libbpf: "));
-            let first = lines.find(|line| !line.is_empty()).unwrap_or("libbpf gives no reason");
+            let reason = refused.verifier_reason().or_else(|| refused.first_line());
             Missing::other(
-                format!("the kernel does not take it: {error} ({first})"),
+                format!(
+                    "the kernel does not take it: {error} ({})",
+                    reason.unwrap_or("libbpf gives no reason")
+                ),
                 "please report it, with the kernel's version",
             )
         }

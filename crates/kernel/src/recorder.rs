@@ -254,12 +254,10 @@ fn not_loaded(refused: &Refused) -> KernelError {
                 .to_owned(),
         };
     }
-    let first =
-        messages.lines().map(|line| line.trim_start_matches("libbpf: ")).find(|line| !line.is_empty());
     KernelError::NoRecorder {
         reason: format!(
             "the kernel does not take the recorder: {error} ({})",
-            first.unwrap_or("libbpf gives no reason")
+            refused.first_line().unwrap_or("libbpf gives no reason")
         ),
         fix: "please report it, with the kernel's version".to_owned(),
     }

@@ -92,8 +92,10 @@ fn linker_error() -> String {
 
 /// Messages of the library, for the error that a user reads.
 static MESSAGES: Mutex<String> = Mutex::new(String::new());
-/// A message may contain the verifier's log; its beginning is enough.
-const MESSAGE_BYTES: usize = 4096;
+/// A message may contain the verifier's log, of which the library asks for at most 16 MB.
+const MESSAGE_BYTES: usize = 17 << 20;
+/// What is kept of a long message: its beginning says what failed, its end at which instruction and why.
+const KEPT_BYTES: usize = 2048;
 
 /// Keeps warnings; drops the rest.
 unsafe extern "C" fn keep_warnings(level: c_int, format: *const c_char, arguments: Pointer) -> c_int {
@@ -103,13 +105,27 @@ unsafe extern "C" fn keep_warnings(level: c_int, format: *const c_char, argument
         fn vsnprintf(buffer: *mut c_char, size: usize, format: *const c_char, arguments: Pointer) -> c_int;
     }
     if level == WARNING {
-        let mut buffer = [0u8; MESSAGE_BYTES];
+        // Zeroed memory takes room only where it is written.
+        let mut buffer = vec![0u8; MESSAGE_BYTES];
         // SAFETY: the buffer has that size; format and arguments belong together, as the library promises.
         unsafe { vsnprintf(buffer.as_mut_ptr().cast(), MESSAGE_BYTES, format, arguments) };
-        let text = CStr::from_bytes_until_nul(&buffer).unwrap_or_default().to_string_lossy();
-        MESSAGES.lock().unwrap_or_else(PoisonError::into_inner).push_str(&text);
+        let text = CStr::from_bytes_until_nul(&buffer).unwrap_or_default().to_bytes();
+        MESSAGES.lock().unwrap_or_else(PoisonError::into_inner).push_str(&shortened(text));
     }
     0
+}
+
+/// A message without its middle, if it is long.
+fn shortened(text: &[u8]) -> String {
+    let Some(left_out) = text.len().checked_sub(2 * KEPT_BYTES).filter(|bytes| *bytes > 0) else {
+        return String::from_utf8_lossy(text).into_owned();
+    };
+    let (begin, end) = (&text[..KEPT_BYTES], &text[text.len() - KEPT_BYTES..]);
+    format!(
+        "{}\n... ({left_out} bytes left out)\n{}",
+        String::from_utf8_lossy(begin),
+        String::from_utf8_lossy(end)
+    )
 }
 
 /// Why an object could not be loaded or attached.
@@ -126,6 +142,21 @@ impl Refused {
         let error = io::Error::last_os_error();
         let messages = mem::take(&mut *MESSAGES.lock().unwrap_or_else(PoisonError::into_inner));
         Refused { error, messages }
+    }
+
+    /// The first message.
+    pub(crate) fn first_line(&self) -> Option<&str> {
+        self.messages.lines().map(|line| line.trim_start_matches("libbpf: ")).find(|line| !line.is_empty())
+    }
+
+    /// What the verifier objects to, if it does: the last line of its log that is no count.
+    pub(crate) fn verifier_reason(&self) -> Option<&str> {
+        let (log, _) = self.messages.split_once("-- END PROG LOAD LOG --")?;
+        let counts = ["processed ", "verification time", "stack depth", "libbpf:"];
+        let lines = log.lines().rev().map(str::trim);
+        lines
+            .take_while(|line| !line.contains("-- BEGIN PROG LOAD LOG --"))
+            .find(|line| !line.is_empty() && !counts.iter().any(|count| line.starts_with(count)))
     }
 
     fn code(code: c_int) -> Refused {
@@ -231,5 +262,41 @@ impl Drop for Object {
     fn drop(&mut self) {
         // SAFETY: the object is open, and nothing of it is used afterwards.
         unsafe { (self.library.close)(self.object) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(messages: &str) -> Refused {
+        Refused { error: io::Error::from_raw_os_error(libc::EACCES), messages: messages.to_owned() }
+    }
+
+    #[test]
+    fn the_verifier_objects_in_the_last_line_that_is_no_count() {
+        let log = "libbpf: prog 'x': BPF program load failed: -EACCES\n\
+            libbpf: prog 'x': -- BEGIN PROG LOAD LOG --\n0: R1=ctx() R10=fp0\nR1 unbounded loop\n\
+            processed 7 insns (limit 1000000)\n-- END PROG LOAD LOG --\n";
+        let one = refused(log);
+        assert_eq!(one.verifier_reason(), Some("R1 unbounded loop"));
+        assert_eq!(one.first_line(), Some("prog 'x': BPF program load failed: -EACCES"));
+        let empty =
+            "libbpf: prog 'x': -- BEGIN PROG LOAD LOG --\nprocessed 0 insns\n-- END PROG LOAD LOG --\n";
+        for messages in ["libbpf: no such file", empty, ""] {
+            assert_eq!(refused(messages).verifier_reason(), None, "{messages}");
+        }
+    }
+
+    #[test]
+    fn a_long_message_keeps_its_end() {
+        let log = format!(
+            "prog 'init': BPF program load failed{}R1 invalid mem access",
+            "0: r0 = 1\n".repeat(1000)
+        );
+        let kept = shortened(log.as_bytes());
+        assert!(kept.starts_with("prog 'init'") && kept.ends_with("R1 invalid mem access"), "{kept}");
+        assert!(kept.contains("bytes left out") && kept.len() < 2 * KEPT_BYTES + 40, "{}", kept.len());
+        assert_eq!(shortened(&log.as_bytes()[..2 * KEPT_BYTES]).len(), 2 * KEPT_BYTES);
     }
 }
