@@ -322,7 +322,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "loss-cases": loss_cases,
     **{
         name: measured(name.replace("-", "_"))
-        for name in ("grids", "thin-ways", "advice", "quic-cases", "programs-cases", "reasons")
+        for name in ("grids", "thin-ways", "advice", "quic-cases", "programs-cases", "reasons", "evaluations")
     },
     "notebook": notebook,
     "lab": lambda: sources.lab("../"),

@@ -18,6 +18,7 @@ from fullpipe.report.grid import tables as grid_tables
 from fullpipe.report.grid import write
 from fullpipe.runs.worlds import registry
 from fullpipe_studies import catalogue, contradictions, controls, costs, document, gallery
+from fullpipe_studies.evaluate import recorded
 from fullpipe_studies.run import cost_file
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -57,7 +58,18 @@ OTHERS = "[all cells](../reference/grids.md)"
 # A part of the names of cells whose way back is thin; they have a table of their own.
 THIN = "ACKs at"
 
-FILES = ("advice", "agreement", "conformance", "drops", "gate", "kernel", "router", "speed", "stacks")
+FILES = (
+    "advice",
+    "agreement",
+    "conformance",
+    "drops",
+    "evaluations",
+    "gate",
+    "kernel",
+    "router",
+    "speed",
+    "stacks",
+)
 
 
 def tables(results: Path) -> dict[tuple[str, str], str]:
@@ -105,6 +117,9 @@ def tables(results: Path) -> dict[tuple[str, str], str]:
             ).items()
         },
         **{("reports/bbr3-rate-drop.md", name): text for name, text in of_drops.items()},
+        ("reports/rfc9743.md", "evaluations"): recorded.table(
+            lines_of["evaluations"], evidence.ages_sentence(lines_of["evaluations"], "controller", builds)
+        ),
     }
 
 
@@ -213,6 +228,11 @@ def reasons(results: Path) -> str:
     """The long reasons of verdicts, and how verdicts changed, for the site."""
     rows = document.rows(evidence.read(results / "claims.jsonl"))
     return f"{document.details(rows)}\n{controlled(results, every=True)}"
+
+
+def evaluations(results: Path) -> str:
+    """The reports by the criteria of RFC 9743, for the site."""
+    return recorded.markdown(evidence.read(results / recorded.FILE))
 
 
 def controlled(results: Path, *, every: bool) -> str:

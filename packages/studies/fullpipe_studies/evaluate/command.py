@@ -1,5 +1,6 @@
 """Implements `fullpipe evaluate`."""
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -7,6 +8,7 @@ import typer
 
 from fullpipe.cli.options import (
     SEEDS_HELP,
+    ReplaceLarger,
     Stacks,
     VirtualWorld,
     check_folder,
@@ -45,6 +47,10 @@ def evaluate(
     ] = None,
     world: VirtualWorld = None,
     stack: Stacks = None,
+    record: Annotated[
+        bool, typer.Option("--record", help="In a checkout: put the verdicts into results/evaluations.jsonl.")
+    ] = False,
+    replace_larger: ReplaceLarger = False,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -62,14 +68,18 @@ def evaluate(
     thresholds. An interrupted command resumes. Exit code 1: some run failed.
     """
     use_stacks(stack)
+    from fullpipe import evidence
     from fullpipe.conformance.runners import world_of
     from fullpipe.errors import mistake
     from fullpipe.runs.limits import MOST_STORED_RUNS, check_runs
     from fullpipe.runs.store import Store
     from fullpipe_studies.command import carry_out
-    from fullpipe_studies.evaluate import run
+    from fullpipe_studies.evaluate import recorded, run
     from fullpipe_studies.evaluate.write import write
 
+    lines = evidence.folder() / recorded.FILE if record else None
+    if lines is not None:
+        evidence.read(lines)  # A file that cannot be used is an error now.
     if seeds is not None and seeds < 1:
         raise mistake("seeds", seeds, "a whole number from 1", "e.g. 8")
     controller, world = controller.strip(), world or world_of(controller)
@@ -95,6 +105,10 @@ def evaluate(
     say(f"Report: {report} and report.md beside it")
     if outcome.failed:
         raise typer.Exit(FAILED)
+    if lines is not None:
+        words = [controller, *(["--quick"] if quick else []), *([f"--seeds={seeds}"] if seeds else [])]
+        command = shlex.join(["fullpipe", "evaluate", *words, "--record"])
+        recorded.record(lines, result, command, larger=replace_larger)
 
 
 _COLOUR = {"flag": "red", "worse": "red", "better": "green"}
