@@ -14,9 +14,10 @@ use crate::host::MAX_FLOWS;
 /// The settings of the hosts, which all connections share.
 ///
 /// # Errors
-/// When some flows are to negotiate ECN and others are not, or a receiver is to lie.
+/// When some flows are to negotiate ECN and others are not, a receiver is to lie, or a flow is media.
 pub(crate) fn hosts_of(spec: &Spec) -> Result<HostSpec, KernelError> {
     spec.check_no_lie("the kernel")
+        .and_then(|()| spec.check_no_media("the kernel"))
         .map_err(|error| unsupported_field(error.field, &error.given, &error.problem, error.fix))?;
     match spec.shared_ecn() {
         Ok(ecn) => Ok(HostSpec { ecn, ..spec.hosts.clone() }),
