@@ -124,6 +124,10 @@ mod tests {
         let expected =
             "flows[0].receiver: \"hides_loss\" is a lie, and the receivers of the kernel tell none";
         assert_eq!(check(&lying).unwrap_err().to_string(), expected);
+        let text = "path = { rate = \"9 Mbit/s\", rtt = \"9 ms\" }\n[[flows]]\nmedia = { frame = \"9 kB\", every = \"9 ms\" }";
+        let media = fullpipe_scenario::resolve(text, fullpipe_scenario::Format::Toml, None).unwrap();
+        let expected = "flows[0].media: \"media\" is a flow that only the simulator runs, not the kernel";
+        assert_eq!(check(&media).unwrap_err().to_string(), expected);
         let mut of_a_stack = spec(100_000);
         of_a_stack.flows[0].controller = ControllerChoice::parse("quinn:bbr").unwrap();
         let error = check(&of_a_stack).unwrap_err();

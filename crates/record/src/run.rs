@@ -160,17 +160,17 @@ pub struct FlowTotals {
     pub frames: Option<Frames>,
 }
 
-/// What became of the frames of a flow of media by the end of its measured interval. Frames that may still come in time then are
-/// in `sent` alone.
+/// What became of the frames of a flow of media by the end of its measured interval. Those that are under way then, and not yet
+/// late, are in `sent` alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Frames {
     /// Frames sent.
     pub sent: u64,
     /// Those that were complete by their deadline.
     pub in_time: u64,
-    /// Those that were complete after their deadline.
+    /// Those that were complete after their deadline, or still under way then.
     pub late: u64,
-    /// Those that were not complete although their deadline was over.
+    /// Those of which a packet was missing when one of a later frame had arrived (RFC 3550 appendix A.3).
     pub lost: u64,
     /// Packets that were missing in these.
     pub lost_packets: u64,

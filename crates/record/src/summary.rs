@@ -115,7 +115,7 @@ impl Run {
 
 #[cfg(test)]
 mod tests {
-    use crate::run::{FlowTotals, Provenance, example};
+    use crate::run::{FlowTotals, Frames, Provenance, example};
     use crate::seen::{Delay, Payload, RttSource, Seen, UNKNOWN};
 
     #[test]
@@ -171,6 +171,23 @@ mod tests {
             "{json}"
         );
         assert!(json.contains(r#""rtt_source":"none","#) && json.contains(r#""loss_ratio":0.015"#), "{json}");
+        let written = serde_json::to_string(&run.flows[1].totals).unwrap();
+        assert_eq!(serde_json::from_str::<FlowTotals>(&written).unwrap(), run.flows[1].totals);
+    }
+
+    #[test]
+    fn frames_appear_if_flow_is_media() {
+        let mut run = example();
+        assert!(!run.summary_json().contains("frames"));
+        let frames = Frames { sent: 9, in_time: 6, late: 2, lost: 0, lost_packets: 0 };
+        run.flows[1].totals.frames = Some(frames);
+        let json = run.summary_json();
+        let written =
+            r#""undos":0,"frames":{"sent":9,"in_time":6,"late":2,"lost":0,"lost_packets":0},"goodput_bps""#;
+        assert!(
+            json.contains(written) && json.contains(r#""rebuffer_ms":1.5,"missed_frames":0.25}]"#),
+            "{json}"
+        );
         let written = serde_json::to_string(&run.flows[1].totals).unwrap();
         assert_eq!(serde_json::from_str::<FlowTotals>(&written).unwrap(), run.flows[1].totals);
     }

@@ -102,7 +102,9 @@ impl Spec {
     /// # Errors
     /// When one is: the first.
     pub fn check_no_media(&self, place: &str) -> Result<(), ScenarioError> {
-        let Some(index) = self.flows.iter().position(|flow| flow.controller.is_media()) else { return Ok(()) };
+        let Some(index) = self.flows.iter().position(|flow| flow.controller.is_media()) else {
+            return Ok(());
+        };
         let problem = format!("is a flow that only the simulator runs, not {place}");
         Err(ScenarioError::new(&format!("flows[{index}].media"), "media", problem)
             .expected("a controller")

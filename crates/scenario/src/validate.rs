@@ -108,7 +108,8 @@ fn flow(flow: &FlowSpec, mss: u32, duration: Duration) -> Result {
     }
     workload(&flow.workload, mss).map_err(|error| error.inside("workload"))?;
     let is_media = matches!(flow.workload, Workload::Media { .. });
-    let expected = if is_media { "\"media\" beside media" } else { "a controller, or frames of media besides" };
+    let expected =
+        if is_media { "\"media\" beside media" } else { "a controller, or frames of media besides" };
     demand(flow.controller.is_media() == is_media, "controller", &flow.controller, expected)?;
     if is_media {
         demand(flow.receiver.is_none(), "receiver", "a lie", "no receiver beside media")?;

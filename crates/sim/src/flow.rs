@@ -607,7 +607,8 @@ impl Flow {
 
     /// What it has sent.
     pub(crate) fn counters(&self) -> Counters {
-        let of_media = |media: &Media| Counters { segments_sent: media.datagrams_sent(), ..Counters::default() };
+        let of_media =
+            |media: &Media| Counters { segments_sent: media.datagrams_sent(), ..Counters::default() };
         let counters = self.sender.as_ref().map(|sender| sender.counters);
         counters.or_else(|| self.media().map(of_media)).unwrap_or_default()
     }

@@ -2,7 +2,8 @@
 //!
 //! There is no handshake, no feedback and no retransmission, so that whatever is lost stays lost: the traffic of RFC 8868 section 7
 //! without its adaptation. A frame's datagrams leave together, each of the size of a segment, the last one short. Its delay is from
-//! then to the arrival of its last datagram; it is in time up to the deadline, late behind it, and lost if it never completes.
+//! then to the arrival of its last datagram; it is in time up to the deadline, and late behind it. What is missing counts as lost
+//! once something newer has arrived, as in RFC 3550 appendix A.3; here, a datagram of a later frame.
 
 use fullpipe_path::Ecn;
 use fullpipe_record::Frames;
@@ -116,20 +117,19 @@ impl Media {
         }
     }
 
-    /// What became of the frames by `end`. Those that may still come in time are in no count but that of the sent ones.
+    /// What became of the frames by `end`.
     pub(crate) fn frames(&self, end: Time) -> Frames {
-        let complete = self.delays_ns.len() as u64;
-        let late = complete - self.in_time;
-        let mut frames =
-            Frames { sent: self.frames_sent, in_time: self.in_time, late, lost: 0, lost_packets: 0 };
+        let late = self.delays_ns.len() as u64 - self.in_time;
+        let mut frames = Frames { sent: self.frames_sent, in_time: self.in_time, late, ..Frames::default() };
         for frame in 0..self.frames_sent {
-            if self.sent_at(frame).saturating_add(self.deadline) >= end {
-                break;
-            }
             let arrived = self.counts.get(frame as usize).copied().unwrap_or(0);
             let missing = self.datagrams - u64::from(arrived);
-            frames.lost += u64::from(missing > 0);
-            frames.lost_packets += missing;
+            if missing > 0 && frame + 1 < self.counts.len() as u64 {
+                frames.lost += 1;
+                frames.lost_packets += missing;
+            } else if missing > 0 && self.sent_at(frame).saturating_add(self.deadline) < end {
+                frames.late += 1;
+            }
         }
         frames
     }
@@ -197,17 +197,18 @@ mod tests {
         for (millis, number) in [(20, 2), (35, 0), (36, 1)] {
             arrive(millis, 1, number);
         }
-        // Of the third, one is missing and one comes twice; nothing of the fourth comes; the fifth is not due.
+        // Of the third, one is missing and one comes twice. Of the fourth, one comes in time. The fifth is not due.
         for number in [0, 2, 2, 0] {
             arrive(30, 2, number);
         }
+        arrive(40, 3, 1);
         assert_eq!(media.delays_ns, [20_000_000, 21_000_000]);
         let found = media.frames(at(56));
-        assert_eq!(found, Frames { sent: 5, in_time: 1, late: 1, lost: 2, lost_packets: 4 });
-        assert_eq!((media.arrived, media.delivered_bytes), (11, 2500 + 2500 + 1500));
-        // At its very deadline a frame may still come; a moment later it may not.
-        assert_eq!(media.frames(at(55)).lost, 1);
-        assert_eq!(media.frames(at(55) + Duration::from_nanos(1)).lost, 2);
+        assert_eq!(found, Frames { sent: 5, in_time: 1, late: 2, lost: 1, lost_packets: 1 });
+        assert_eq!((media.arrived, media.delivered_bytes), (12, 2500 + 2500 + 1500 + 1000));
+        // At its very deadline a frame may still come in time; a moment later it may not.
+        assert_eq!(media.frames(at(55)).late, 1);
+        assert_eq!(media.frames(at(55) + Duration::from_nanos(1)).late, 2);
     }
 
     #[test]
@@ -215,6 +216,7 @@ mod tests {
         let (mut media, mut caught) = (media(), Caught::default());
         media.send(at(5), 0, &mut caught);
         media.receive(at(6), Datagram { frame: 0, number: 0, payload: 1000 }, false);
-        assert_eq!((media.arrived, media.delivered_bytes, media.frames(at(30)).lost_packets), (1, 0, 3));
+        assert_eq!((media.arrived, media.delivered_bytes), (1, 0));
+        assert_eq!(media.frames(at(30)), Frames { sent: 1, late: 1, ..Frames::default() });
     }
 }

@@ -31,7 +31,10 @@ impl Books {
             if let Some(media) = flow.media() {
                 books.forward.sent += media.datagrams_sent();
                 books.forward.arrived += media.arrived;
-                assert!(media.delivered_bytes <= media.written_bytes(), "more delivered than was sent: {media:?}");
+                assert!(
+                    media.delivered_bytes <= media.written_bytes(),
+                    "more delivered than was sent: {media:?}"
+                );
             }
             books.forward.arrived += flow.syns_arrived;
             books.reverse.sent += flow.acks_sent;

@@ -63,10 +63,13 @@ pub(super) fn resolve(
         frames = frames.saturating_add(each.0.saturating_mul(group.count));
         packets = packets.saturating_add(each.1.saturating_mul(group.count));
         if frames > bounds::MAX_FRAMES || packets > bounds::MAX_FRAME_PACKETS {
-            let problem = format!("makes {frames} frames of {packets} packets, those of other media flows included");
+            let problem =
+                format!("makes {frames} frames of {packets} packets, those of other media flows included");
             let (most, most_packets) = (bounds::MAX_FRAMES, bounds::MAX_FRAME_PACKETS);
             return Err(ScenarioError::new(&format!("{field}.media"), "media", problem)
-                .expected(format!("at most {most} frames and {most_packets} packets of all media flows together"))
+                .expected(format!(
+                    "at most {most} frames and {most_packets} packets of all media flows together"
+                ))
                 .fix("make the run shorter, or send fewer frames"));
         }
         groups.push(group);
