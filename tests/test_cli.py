@@ -114,6 +114,30 @@ def test_run_prints_flows_and_queues(in_empty_folder: Path) -> None:
     assert Path("here/report.html").exists()
 
 
+def test_run_shows_missed_frames_of_media(in_empty_folder: Path) -> None:
+    media = '[[flows]]\nmedia = { frame = "12 kB", every = "33 ms" }\n'
+    text = 'duration = "2 s"\n[path]\nrate = "5 Mbit/s"\nrtt = "10 ms"\n[[flows]]\ncontroller = "cubic"\n'
+    Path("media.toml").write_text(text + media, encoding="utf-8")
+    done = command("run", "media.toml", "--out", "here")
+    assert done.returncode == 0, done.stderr
+    assert "Missed frames" in done.stdout and "Missed frames: frames of media" in done.stdout
+    summary = json.loads(next(Path("here/runs").glob("*.json")).read_text(encoding="utf-8"))["flows"]
+    assert "frames" not in summary[0] and "missed_frames" not in summary[0]
+    frames = summary[1]["frames"]
+    assert frames["sent"] >= 60 and frames["lost"] > 10, frames
+    missed = frames["late"] + frames["lost"]
+    assert summary[1]["missed_frames"] == pytest.approx(missed / (missed + frames["in_time"]))
+    # Without media, nothing of it is shown; and what makes no sense is an error at its line.
+    Path("plain.toml").write_text(text, encoding="utf-8")
+    assert "frames" not in command("run", "plain.toml", "--out", "plain").stdout
+    Path("both.toml").write_text(f'{text}{media}controller = "reno"\n', encoding="utf-8")
+    both = command("run", "both.toml", "--out", "both")
+    assert both.returncode == 2 and "both.toml:9: flows[1].controller" in both.stderr, both.stderr
+    assert "is given together with media" in both.stderr
+    elsewhere = command("run", "media.toml", "--world", "kernel", "--out", "kernel")
+    assert elsewhere.returncode == 2 and "only the simulator runs" in elsewhere.stderr, elsewhere.stderr
+
+
 def test_run_accepts_seeds_and_prints_json(in_empty_folder: Path) -> None:
     Path("s.toml").write_text(
         'duration = "1 s"\nseed = 5\ncompare = ["reno"]\n'

@@ -224,6 +224,20 @@ def test_flow_whose_receiver_hides_takes_from_honest_one(scene: Scene) -> None:
     assert shares[0] < 0.1 and shares[1] > 0.4, shares
 
 
+def test_frames_of_media_are_measured() -> None:
+    """Beside nobody all are in time; beside a flow that fills the queue of 160 ms, none or few."""
+    one = criteria.RUNS["5.2.2"][0][0].made("cubic", 1)
+    document = {**one.document, "duration": "6 s"}
+    assert [flow["label"] for flow in document["flows"]] == ["c", "media"] and "media" in document["flows"][1]
+    facts = {**one.facts, "end": 6}
+    alone = Seen(fp.run({**document, "flows": document["flows"][1:]}, seed=1).runs[0], facts)
+    full = {**document, "flows": [{"controller": "fixed:cwnd=2000"}, document["flows"][1]]}
+    beside = Seen(fp.run(full, seed=1).runs[0], facts)
+    assert measures.missed_frames(alone) == 0 and measures.missed_frames(beside) > 80
+    delays = [measures.frames(0.5)(seen) for seen in (alone, beside)]
+    assert delays[0] == pytest.approx(25, abs=2) and (delays[1] is None or delays[1] > 100), delays
+
+
 def test_share_of_marks_is_windowed() -> None:
     one = scenes.alone("x", rate=20, ecn=True, seconds=8, after=0, path={"queue": "step"}).made("dctcp", 1)
     (run,) = fp.run(one.document, seed=1).runs

@@ -49,6 +49,9 @@ VALUES: dict[str, list[Any]] = {
     "loss_bad": ["50 %"],
     "loss_good": ["2 %"],
     "max_cwnd": ["5 packets"],
+    "media.deadline": ["1 ms"],
+    "media.every": ["20 ms"],
+    "media.frame": ["20 KB"],
     "merge": [True],
     "metrics.cwnd": [5],
     "metrics.rtt": ["300 ms"],
@@ -178,6 +181,7 @@ SITUATIONS: dict[str, dict[str, Any]] = {
     "bursts": _with(flows=[{"controller": "cubic", "bursts": {"size": "50 KB", "every": "60 ms"}}]),
     "video": _with(flows=[{"controller": "cubic", "video": VIDEO}]),
     "transfers": _with(flows=[{"controller": "cubic", "transfers": [{"size": "200 KB"}, {"size": "3 MB"}]}]),
+    "media": _with(flows=[{"media": {"frame": "9 kB", "every": "33 ms"}}, {"controller": "cubic"}]),
     "a kept window": _with(hosts={"metrics": {"cwnd": 5}}),
     "socket buffers": _with(hosts={"tcp_rmem": [4096, 90_000, 900_000], "tcp_wmem": [4096, 90_000, 900_000]}),
 }

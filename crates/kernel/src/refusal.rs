@@ -14,9 +14,10 @@ use crate::host::MAX_FLOWS;
 /// The settings of the hosts, which all connections share.
 ///
 /// # Errors
-/// When some flows are to negotiate ECN and others are not, or a receiver is to lie.
+/// When some flows are to negotiate ECN and others are not, a receiver is to lie, or a flow is media.
 pub(crate) fn hosts_of(spec: &Spec) -> Result<HostSpec, KernelError> {
     spec.check_no_lie("the kernel")
+        .and_then(|()| spec.check_no_media("the kernel"))
         .map_err(|error| unsupported_field(error.field, &error.given, &error.problem, error.fix))?;
     match spec.shared_ecn() {
         Ok(ecn) => Ok(HostSpec { ecn, ..spec.hosts.clone() }),
@@ -123,6 +124,10 @@ mod tests {
         let expected =
             "flows[0].receiver: \"hides_loss\" is a lie, and the receivers of the kernel tell none";
         assert_eq!(check(&lying).unwrap_err().to_string(), expected);
+        let text = "path = { rate = \"9 Mbit/s\", rtt = \"9 ms\" }\n[[flows]]\nmedia = { frame = \"9 kB\", every = \"9 ms\" }";
+        let media = fullpipe_scenario::resolve(text, fullpipe_scenario::Format::Toml, None).unwrap();
+        let expected = "flows[0].media: \"media\" is a flow that only the simulator runs, not the kernel";
+        assert_eq!(check(&media).unwrap_err().to_string(), expected);
         let mut of_a_stack = spec(100_000);
         of_a_stack.flows[0].controller = ControllerChoice::parse("quinn:bbr").unwrap();
         let error = check(&of_a_stack).unwrap_err();

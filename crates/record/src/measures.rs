@@ -53,7 +53,7 @@ pub struct FlowMeasures {
     pub goodput_bps: f64,
     /// Retransmissions as a fraction of the data segments sent; `None` if none was sent, or nobody can tell. Of a flow that is seen from outside,
     /// the packets that the path dropped as a fraction of those that entered it: nobody counts its retransmissions where they are
-    /// encrypted.
+    /// encrypted. Of media, the packets that were missing in lost frames as a fraction of those sent.
     pub loss_ratio: Option<f64>,
     /// Smoothed RTT, over the samples between the flow's start and end that have one.
     pub rtt_ms: Option<DistributionMs>,
@@ -74,6 +74,9 @@ pub struct FlowMeasures {
     pub fct_ms: Option<DistributionMs>,
     /// How long a video's playback stalled since it began; `None` for a flow without a video.
     pub rebuffer_ms: Option<f64>,
+    /// Frames of media that were lost or late as a fraction of those that were in time, late or lost; `None` without any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missed_frames: Option<f64>,
 }
 
 impl FlowMeasures {
@@ -86,9 +89,12 @@ impl FlowMeasures {
         let srtt = series.time_ns.iter().zip(&series.srtt_ns).filter(|(time, _)| lifetime.contains(time));
         FlowMeasures {
             goodput_bps: bits_per_second(totals.delivered_bytes, lifetime_ns).unwrap_or(0.0),
-            loss_ratio: match &totals.seen {
-                Some(seen) => ratio(seen.lost_packets, seen.packets),
-                None => present(totals.retransmits).and_then(|again| ratio(again, totals.segments_sent)),
+            loss_ratio: match (&totals.seen, &totals.frames) {
+                (Some(seen), _) => ratio(seen.lost_packets, seen.packets),
+                (None, Some(frames)) => ratio(frames.lost_packets, totals.segments_sent),
+                (None, None) => {
+                    present(totals.retransmits).and_then(|again| ratio(again, totals.segments_sent))
+                }
             },
             rtt_ms: DistributionMs::of_nanos(srtt.filter_map(|(_, &srtt)| present(srtt))),
             completion_ms: totals.completed.then_some(lifetime_ns as f64 / 1e6),
@@ -97,6 +103,10 @@ impl FlowMeasures {
             transfers_ms: flow.transfers_ns.iter().map(|nanos| *nanos as f64 / 1e6).collect(),
             fct_ms: DistributionMs::of_nanos(completions_ns(flow)),
             rebuffer_ms: flow.rebuffered_ns.map(|nanos| nanos as f64 / 1e6),
+            missed_frames: totals.frames.and_then(|frames| {
+                let missed = frames.late + frames.lost;
+                ratio(missed, frames.in_time + missed)
+            }),
         }
     }
 }
@@ -303,6 +313,20 @@ mod tests {
         assert_eq!((measures.write_ms, measures.write_bps), (None, Some(120e6)));
         totals.written_bytes = None;
         assert_eq!(FlowMeasures::of(&flow(totals, &[])).write_bps, None);
+    }
+
+    #[test]
+    fn media_misses_lost_and_late_frames() {
+        let frames = crate::Frames { sent: 11, in_time: 6, late: 1, lost: 3, lost_packets: 4 };
+        let mut totals = FlowTotals { segments_sent: 40, frames: Some(frames), ..FlowTotals::default() };
+        let measures = FlowMeasures::of(&flow(totals, &[]));
+        assert_eq!((measures.missed_frames, measures.loss_ratio), (Some(0.4), Some(0.1)));
+        // One that is under way is neither in time nor missed.
+        totals.frames = Some(crate::Frames { sent: 1, ..crate::Frames::default() });
+        assert_eq!(FlowMeasures::of(&flow(totals, &[])).missed_frames, None);
+        totals.frames = None;
+        let measures = FlowMeasures::of(&flow(totals, &[]));
+        assert_eq!((measures.missed_frames, measures.loss_ratio), (None, Some(0.0)));
     }
 
     /// A flow that delivers at `bps` from `start_s` to `end_s`.

@@ -105,7 +105,8 @@ pub struct FlowRecord {
     /// Totals.
     pub totals: FlowTotals,
     /// For a flow that sends one transfer after another: how long each delivered transfer took, in order, from when it was
-    /// requested or due until its last byte was delivered. The first includes the handshake.
+    /// requested or due until its last byte was delivered. The first includes the handshake. For media: how long each complete
+    /// frame took, from when it was sent until its last packet arrived, in the order of their completion.
     pub transfers_ns: Vec<u64>,
     /// For a flow that plays a video: how long playback stalled since it began; `None` for any other.
     pub rebuffered_ns: Option<u64>,
@@ -122,8 +123,8 @@ pub struct FlowTotals {
     pub end_ns: u64,
     /// Whether a flow that ends by itself, a finite one or a script, delivered everything before the end of the run.
     pub completed: bool,
-    /// Application bytes that the receiver delivered by `end_ns`: in order, but those of a bulk flow in the world `quic` in any
-    /// order, as its streams are read.
+    /// Application bytes that the receiver delivered by `end_ns`: in order, but those of media, and those of a bulk flow in the
+    /// world `quic`, in any order, as its streams are read.
     pub delivered_bytes: u64,
     /// Data segments sent, retransmissions included.
     pub segments_sent: u64,
@@ -154,6 +155,25 @@ pub struct FlowTotals {
     /// What was seen of the flow from outside, if nothing else is known of it: it is a program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<Seen>,
+    /// What became of the frames of a flow of media; `None` for any other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frames: Option<Frames>,
+}
+
+/// What became of the frames of a flow of media by the end of its measured interval. Those that are under way then, and not yet
+/// late, are in `sent` alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Frames {
+    /// Frames sent.
+    pub sent: u64,
+    /// Those that were complete by their deadline.
+    pub in_time: u64,
+    /// Those that were complete after their deadline, or still under way then.
+    pub late: u64,
+    /// Those of which a packet was missing when one of a later frame had arrived (RFC 3550 appendix A.3).
+    pub lost: u64,
+    /// Packets that were missing in these.
+    pub lost_packets: u64,
 }
 
 /// What a host keeps of its connections to another (Linux `tcp_metrics`), after one of them has ended. Zeros are unknown. A

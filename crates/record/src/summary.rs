@@ -28,7 +28,8 @@
 //! "returned_bytes": 0, "delay": {"min_ns": 0, "mean_ns": 0, "p50_ns": 0, "p95_ns": 0, "max_ns": 0}, "returned_delay": null}`. Its
 //! `timeouts`, `undos` and, unless it is TCP, `retransmits` are null. So are those that the stack of a flow does not tell.
 //! A flow with `hosts.metrics` also has `metrics`, behind `written_ns`: `{"at_ns": 0, "ssthresh": 0, "cwnd": 0, "reordering": 0, "rtt_ns": 0,
-//! "rttvar_ns": 0}`. Keys are in this order. A measure that cannot be computed from the record is null; [`crate::measures`] defines each.
+//! "rttvar_ns": 0}`. A flow of media has `frames` there: `{"sent": 0, "in_time": 0, "late": 0, "lost": 0, "lost_packets": 0}`,
+//! and ends with `missed_frames`. Keys are in this order. A measure that cannot be computed from the record is null; [`crate::measures`] defines each.
 //! `early_packets` and `marked_packets` are left out where they are 0, and what an application wrote where it is not known:
 //! `written_ns` and `write_ms` of a flow that has not written everything, and everywhere if the world does not count it.
 //! The provenance ends with `unsupported`, a list of sentences, unless it is empty.
@@ -114,7 +115,7 @@ impl Run {
 
 #[cfg(test)]
 mod tests {
-    use crate::run::{FlowTotals, Provenance, example};
+    use crate::run::{FlowTotals, Frames, Provenance, example};
     use crate::seen::{Delay, Payload, RttSource, Seen, UNKNOWN};
 
     #[test]
@@ -170,6 +171,23 @@ mod tests {
             "{json}"
         );
         assert!(json.contains(r#""rtt_source":"none","#) && json.contains(r#""loss_ratio":0.015"#), "{json}");
+        let written = serde_json::to_string(&run.flows[1].totals).unwrap();
+        assert_eq!(serde_json::from_str::<FlowTotals>(&written).unwrap(), run.flows[1].totals);
+    }
+
+    #[test]
+    fn frames_appear_if_flow_is_media() {
+        let mut run = example();
+        assert!(!run.summary_json().contains("frames"));
+        let frames = Frames { sent: 9, in_time: 6, late: 2, lost: 0, lost_packets: 0 };
+        run.flows[1].totals.frames = Some(frames);
+        let json = run.summary_json();
+        let written =
+            r#""undos":0,"frames":{"sent":9,"in_time":6,"late":2,"lost":0,"lost_packets":0},"goodput_bps""#;
+        assert!(
+            json.contains(written) && json.contains(r#""rebuffer_ms":1.5,"missed_frames":0.25}]"#),
+            "{json}"
+        );
         let written = serde_json::to_string(&run.flows[1].totals).unwrap();
         assert_eq!(serde_json::from_str::<FlowTotals>(&written).unwrap(), run.flows[1].totals);
     }

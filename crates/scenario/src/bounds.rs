@@ -30,6 +30,14 @@ pub const MAX_SOCKET_BUFFER: Bytes = Bytes::new(i32::MAX as u64);
 pub const MAX_FLOW_SIZE: Bytes = Bytes::new(1_000_000_000_000_000);
 /// The shortest time between two bursts of a flow.
 pub const MIN_BURST_INTERVAL: Duration = Duration::from_millis(1);
+/// The shortest time between two frames of a media flow.
+pub const MIN_FRAME_INTERVAL: Duration = Duration::from_millis(1);
+/// The largest frame of a media flow: 10 MB.
+pub const MAX_FRAME: Bytes = Bytes::new(10_000_000);
+/// The most frames of all media flows together: each is remembered, in up to 12 B.
+pub const MAX_FRAMES: u64 = 10_000_000;
+/// The most packets of their frames together: a bit remembers each, and they take minutes.
+pub const MAX_FRAME_PACKETS: u64 = 1_000_000_000;
 /// The most transfers of a flow's script.
 pub const MAX_TRANSFERS: usize = 100_000;
 /// The most transfers of the scripts of all flows together.

@@ -37,6 +37,8 @@ enum Is {
     Own,
     /// None that anybody knows: the flow is a program.
     Program,
+    /// None: the flow is media.
+    Media,
 }
 
 impl ControllerChoice {
@@ -95,11 +97,26 @@ impl ControllerChoice {
         matches!(self.is, Is::Program)
     }
 
-    /// What the controller runs with; `None` for a user's own, for one inside a QUIC stack, and for a program.
+    /// What stands here for a flow of media, which has no controller.
+    pub(crate) fn media() -> ControllerChoice {
+        ControllerChoice { is: Is::Media, text: MEDIA.to_owned() }
+    }
+
+    /// Whether the flow is media.
+    pub fn is_media(&self) -> bool {
+        matches!(self.is, Is::Media)
+    }
+
+    /// Whether it is the user's own, so that whoever runs the scenario has to bring it.
+    pub fn is_own(&self) -> bool {
+        matches!(self.is, Is::Own)
+    }
+
+    /// What the controller runs with; `None` for a user's own, for one inside a QUIC stack, for a program and for media.
     pub fn params(&self) -> Option<&Params> {
         match &self.is {
             Is::Ours(params) => Some(params),
-            Is::Stack { .. } | Is::Own | Is::Program => None,
+            Is::Stack { .. } | Is::Own | Is::Program | Is::Media => None,
         }
     }
 
@@ -107,7 +124,7 @@ impl ControllerChoice {
     pub fn stack(&self) -> Option<(&str, &str)> {
         match &self.is {
             Is::Stack { stack, name } => Some((stack, name)),
-            Is::Ours(_) | Is::Own | Is::Program => None,
+            Is::Ours(_) | Is::Own | Is::Program | Is::Media => None,
         }
     }
 
@@ -126,6 +143,8 @@ impl ControllerChoice {
 
 /// The text of [`ControllerChoice::program`]. A scenario cannot say it: it says the program.
 const PROGRAM: &str = "program";
+/// The text of [`ControllerChoice::media`]. A scenario says the media instead.
+const MEDIA: &str = "media";
 /// Begins the text of a controller of the user's own that is in no Python file: one of a notebook, or in Rust.
 const IN_NO_FILE: &str = "own";
 /// Ends the file of one that is in a file.
@@ -164,10 +183,11 @@ impl TryFrom<String> for ControllerChoice {
     type Error = ScenarioError;
 
     fn try_from(text: String) -> Result<ControllerChoice, ScenarioError> {
-        if text == PROGRAM {
-            return Ok(ControllerChoice::program());
+        match text.as_str() {
+            PROGRAM => Ok(ControllerChoice::program()),
+            MEDIA => Ok(ControllerChoice::media()),
+            _ => ControllerChoice::parse(&text),
         }
-        ControllerChoice::parse(&text)
     }
 }
 

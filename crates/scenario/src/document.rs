@@ -325,6 +325,9 @@ pub struct FlowDocument {
     pub server: Option<String>,
     /// Which of `client` and `server` sends the data, and so is at the beginning of the path. Default: client.
     pub sender: Option<Side>,
+    /// Instead of `controller`: frames of real-time media, in datagrams. Nothing limits its rate, and nothing is sent again.
+    /// Only the simulator runs it.
+    pub media: Option<MediaDocument>,
     /// The number of such flows. Default: 1.
     pub count: Option<QuantityText<Count>>,
     /// When it connects, from the start of the run. Default: 0.
@@ -357,6 +360,21 @@ pub struct FlowDocument {
     /// How its receiver lies: it acknowledges lost data as received, sends two ACKs for each arrival, or echoes no mark. Only
     /// the simulator's can. `hides_loss` is for flows that send as much as they can. Default: it does not lie.
     pub receiver: Option<Lie>,
+}
+
+/// Real-time media: frames of one size, each sent back to back in datagrams of the size of a segment, of which the last is short.
+/// There is no handshake, no feedback and no congestion control. `start` is when the first frame is sent.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MediaDocument {
+    /// Payload of a frame, up to 10 MB. Each datagram has 52 B of headers, as segments have.
+    #[schemars(required)]
+    pub frame: Option<QuantityText<Size>>,
+    /// From one frame to the next, at least 1 ms.
+    #[schemars(required)]
+    pub every: Option<QuantityText<Duration>>,
+    /// How long after it was sent a frame's last packet may arrive. Default: 100 ms.
+    pub deadline: Option<QuantityText<Duration>>,
 }
 
 /// An application that writes the same amount repeatedly, whether or not the previous one has arrived.

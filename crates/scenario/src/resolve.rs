@@ -284,7 +284,8 @@ fn alternatives(document: &Document) -> Result<Option<Vec<Choice>>, ScenarioErro
             ScenarioError::new("compare", "[]", "is an empty list").expected("controllers to compare");
         return Err(error.write(example));
     }
-    let has_own = |flow: &FlowDocument| flow.controller.is_some() || flow.client.is_some();
+    let has_own =
+        |flow: &FlowDocument| flow.controller.is_some() || flow.client.is_some() || flow.media.is_some();
     if !document.flows.is_empty() && document.flows.iter().all(has_own) {
         let given = texts.iter().map(|compared| match compared {
             Compared::Controller(text) => text.as_str(),

@@ -97,6 +97,20 @@ impl Spec {
             .fix("leave receiver out, or use the simulator (--world sim)"))
     }
 
+    /// For worlds that send no media: checks that no flow is media. `place` is the world in words.
+    ///
+    /// # Errors
+    /// When one is: the first.
+    pub fn check_no_media(&self, place: &str) -> Result<(), ScenarioError> {
+        let Some(index) = self.flows.iter().position(|flow| flow.controller.is_media()) else {
+            return Ok(());
+        };
+        let problem = format!("is a flow that only the simulator runs, not {place}");
+        Err(ScenarioError::new(&format!("flows[{index}].media"), "media", problem)
+            .expected("a controller")
+            .fix("choose a controller, or use the simulator (--world sim)"))
+    }
+
     /// Whether connections negotiate ECN, for worlds whose hosts have one setting for all of them (Linux `net.ipv4.tcp_ecn`).
     /// Connections whose controller needs ECN do not count.
     ///
@@ -392,6 +406,15 @@ pub enum Workload {
         /// How much media the player holds, at least one chunk.
         buffer_ns: Duration,
     },
+    /// Frames of real-time media, each in datagrams that leave together: without a handshake, feedback or retransmissions.
+    Media {
+        /// Payload of a frame.
+        frame_bytes: Bytes,
+        /// From one frame to the next. The first leaves when the flow starts.
+        every_ns: Duration,
+        /// How long after it was sent a frame has to be complete.
+        deadline_ns: Duration,
+    },
     /// One transfer after another, each requested by the receiver; then it closes.
     Script {
         /// At least one.
@@ -414,12 +437,21 @@ impl Workload {
         if let Workload::Script { transfers } = self { transfers.len() } else { 0 }
     }
 
+    /// The most frames of media, and packets of these, that it sends in a run of this length; `mss` is the payload of a packet.
+    pub(crate) fn frames(&self, duration: Duration, mss: u32) -> (u64, u64) {
+        let Workload::Media { frame_bytes, every_ns, .. } = self else { return (0, 0) };
+        let frames = 1 + duration.as_nanos() / every_ns.as_nanos().max(1);
+        (frames, frames.saturating_mul(frame_bytes.as_u64().div_ceil(u64::from(mss))))
+    }
+
     /// All that it sends before it closes; `None` if it never does.
     pub fn total_bytes(&self) -> Option<Bytes> {
         match self {
-            Workload::Bulk | Workload::Bursts { .. } | Workload::Requests { .. } | Workload::Video { .. } => {
-                None
-            }
+            Workload::Bulk
+            | Workload::Bursts { .. }
+            | Workload::Requests { .. }
+            | Workload::Video { .. }
+            | Workload::Media { .. } => None,
             Workload::Finite { size_bytes } => Some(*size_bytes),
             Workload::Script { transfers } => {
                 let sizes = transfers.iter().map(|transfer| transfer.size_bytes.as_u64());

@@ -143,7 +143,7 @@ impl Client {
 /// no such transfer. A player may have to wait longer.
 fn pause_before(workload: &Workload, number: usize) -> Option<Duration> {
     match workload {
-        Workload::Bulk | Workload::Finite { .. } => None,
+        Workload::Bulk | Workload::Finite { .. } | Workload::Media { .. } => None,
         Workload::Requests { pause_ns, .. } if number > 0 => Some(*pause_ns),
         Workload::Bursts { .. } | Workload::Requests { .. } | Workload::Video { .. } => Some(Duration::ZERO),
         Workload::Script { transfers } => transfers.get(number).map(|transfer| transfer.pause_ns),
@@ -153,7 +153,7 @@ fn pause_before(workload: &Workload, number: usize) -> Option<Duration> {
 /// The bytes of transfer `number`; none if there is no such transfer.
 fn size_of(workload: &Workload, number: usize) -> Bytes {
     match workload {
-        Workload::Bulk | Workload::Finite { .. } => Bytes::ZERO,
+        Workload::Bulk | Workload::Finite { .. } | Workload::Media { .. } => Bytes::ZERO,
         Workload::Bursts { size_bytes, .. } | Workload::Requests { size_bytes, .. } => *size_bytes,
         Workload::Video { chunk_bytes, .. } => *chunk_bytes,
         Workload::Script { transfers } => {

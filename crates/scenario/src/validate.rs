@@ -72,6 +72,14 @@ fn flows(spec: &Spec) -> Result {
     let transfers: u64 = spec.flows.iter().map(|flow| flow.workload.transfers() as u64).sum();
     let most = bounds::MAX_ALL_TRANSFERS;
     demand(transfers <= most, "flows", transfers, format!("at most {most} transfers of all flows together"))?;
+    let media = spec.flows.iter().map(|flow| flow.workload.frames(spec.duration_ns, spec.mss()));
+    let (frames, packets) = media.fold((0u64, 0u64), |(frames, packets), one| {
+        (frames.saturating_add(one.0), packets.saturating_add(one.1))
+    });
+    let (most, most_packets) = (bounds::MAX_FRAMES, bounds::MAX_FRAME_PACKETS);
+    demand(frames <= most, "flows", frames, format!("at most {most} frames of all flows together"))?;
+    let expected = format!("at most {most_packets} packets of the frames of all flows together");
+    demand(packets <= most_packets, "flows", packets, expected)?;
     let mut labels = BTreeSet::new();
     for (index, checked) in spec.flows.iter().enumerate() {
         flow(checked, spec.mss(), spec.duration_ns)
@@ -99,6 +107,15 @@ fn flow(flow: &FlowSpec, mss: u32, duration: Duration) -> Result {
         demand(stop > flow.start_ns, "stop_ns", stop.as_nanos(), "a time after start_ns")?;
     }
     workload(&flow.workload, mss).map_err(|error| error.inside("workload"))?;
+    let is_media = matches!(flow.workload, Workload::Media { .. });
+    let expected =
+        if is_media { "\"media\" beside media" } else { "a controller, or frames of media besides" };
+    demand(flow.controller.is_media() == is_media, "controller", &flow.controller, expected)?;
+    if is_media {
+        demand(flow.receiver.is_none(), "receiver", "a lie", "no receiver beside media")?;
+        demand(flow.max_cwnd.is_none(), "max_cwnd", "a window", "no window beside media")?;
+        demand(flow.ecn.is_none(), "ecn", "a choice", "no ecn beside media")?;
+    }
     if let Some(lie) = flow.receiver {
         demand(
             lie.suits(&flow.workload),
@@ -134,6 +151,12 @@ fn workload(workload: &Workload, mss: u32) -> Result {
             amount("chunk_bytes", *chunk_bytes)?;
             within("chunk_ns", *chunk_ns, bounds::MIN_CHUNK, long)?;
             within("buffer_ns", *buffer_ns, *chunk_ns, long)
+        }
+        Workload::Media { frame_bytes, every_ns, deadline_ns } => {
+            let right = Bytes::ZERO < *frame_bytes && *frame_bytes <= bounds::MAX_FRAME;
+            demand(right, "frame_bytes", frame_bytes.as_u64(), "1 byte to 10 MB")?;
+            within("every_ns", *every_ns, bounds::MIN_FRAME_INTERVAL, long)?;
+            within("deadline_ns", *deadline_ns, Duration::from_nanos(1), long)
         }
         Workload::Script { transfers } => {
             let count = transfers.len();

@@ -12,6 +12,7 @@ use fullpipe_units::{Duration, Time};
 
 use crate::application::Application;
 use crate::hosts::Late;
+use crate::media::Media;
 use crate::packet::{AckKind, Acknowledgement, Flags, Segment, stamp_ms};
 use crate::plug::Maker;
 use crate::receiver::{ARRIVING, Arrival, Mark, Receiver};
@@ -61,6 +62,8 @@ struct Rare {
     late: Option<Late>,
     /// Makes its controller when it connects, if that is not built in.
     own: Option<Maker>,
+    /// Both its ends, if it is media and connects to nobody.
+    media: Option<Media>,
 }
 
 /// A flow. Among thousands, its memory is in no fast cache when its turn comes, and each line of 64 bytes costs time: what
@@ -124,7 +127,13 @@ fn carries_push(sender: Option<&Sender>, seq: u64) -> bool {
 const RECEIVING: usize = std::mem::offset_of!(Flow, receiver) + ARRIVING - std::mem::offset_of!(Flow, gro);
 
 impl Flow {
-    pub(crate) fn new(config: FlowConfig, application: Option<Box<Application>>) -> Flow {
+    pub(crate) fn new(
+        config: FlowConfig,
+        application: Option<Box<Application>>,
+        media: Option<Media>,
+    ) -> Flow {
+        let (syn_due, write_due) =
+            if media.is_some() { (Time::NEVER, config.start) } else { (config.start, Time::NEVER) };
         Flow {
             own_due: config.start.min(config.stop),
             sender_due: Time::NEVER,
@@ -136,7 +145,7 @@ impl Flow {
             segments: config.stream.segments(),
             receiver: None,
             sender: None,
-            syn_due: config.start,
+            syn_due,
             syn_timeout: SYN_TIMEOUT,
             syn_sent: Time::ZERO,
             syns_sent: 0,
@@ -144,7 +153,7 @@ impl Flow {
             acks_sent: 0,
             acks_arrived: 0,
             stop_due: config.stop,
-            write_due: Time::NEVER,
+            write_due,
             merging: None,
             merge_due: Time::NEVER,
             application,
@@ -152,7 +161,8 @@ impl Flow {
             start: config.start,
             stream: config.stream,
             settings: config.settings,
-            rare: config.late.map(|late| Box::new(Rare { late: Some(late), own: None })),
+            rare: (config.late.is_some() || media.is_some())
+                .then(|| Box::new(Rare { late: config.late, own: None, media })),
             past: None,
         }
     }
@@ -164,7 +174,8 @@ impl Flow {
 
     /// Has its controller made when it connects; `paced`: it needs pacing.
     pub(crate) fn own_controller(&mut self, own: Maker, paced: bool) {
-        self.rare.get_or_insert_with(|| Box::new(Rare { late: None, own: None })).own = Some(own);
+        let rare = self.rare.get_or_insert_with(|| Box::new(Rare { late: None, own: None, media: None }));
+        rare.own = Some(own);
         if paced {
             Arc::make_mut(&mut self.settings).sender.controller.paced = true;
         }
@@ -173,6 +184,11 @@ impl Flow {
     /// Whether [`Flow::own_controller`] was called, and the flow has not connected.
     pub(crate) fn has_own_controller(&self) -> bool {
         self.rare.as_ref().is_some_and(|rare| rare.own.is_some())
+    }
+
+    /// Both its ends, if it is media.
+    pub(crate) fn media(&self) -> Option<&Media> {
+        self.rare.as_ref()?.media.as_ref()
     }
 
     fn late(&self) -> Option<Late> {
@@ -376,11 +392,13 @@ impl Flow {
             self.merge_due = Time::NEVER;
             ended |= self.receive_merged(now, &arrival, back);
         }
-        if self.write_due <= now
-            && let (Some(application), Some(sender)) = (&mut self.application, &mut self.sender)
-        {
-            sender.on_written(now, application.server.take(now), out);
-            self.write_due = application.server.due();
+        if self.write_due <= now {
+            if let (Some(application), Some(sender)) = (&mut self.application, &mut self.sender) {
+                sender.on_written(now, application.server.take(now), out);
+                self.write_due = application.server.due();
+            } else if let Some(media) = self.rare.as_mut().and_then(|rare| rare.media.as_mut()) {
+                self.write_due = media.send(now, self.index, out);
+            }
         }
         if self.ask_due <= now {
             self.ask(now, back);
@@ -410,7 +428,7 @@ impl Flow {
         self.on_data(now, Arrival::of(&segment, None), more, back)
     }
 
-    /// A SYN, or data of a connection that has negotiated ECN.
+    /// A SYN, data of a connection that has negotiated ECN, or part of a frame.
     #[inline(never)]
     fn on_flags(
         &mut self,
@@ -428,6 +446,11 @@ impl Flow {
             }
             Flags::Ecn { data, cwr } => {
                 self.on_data(now, Arrival::of(&data, Some(Mark { codepoint, cwr })), more, back)
+            }
+            Flags::Datagram(datagram) => {
+                let media = self.rare.as_mut().and_then(|rare| rare.media.as_mut());
+                media.expect("a flow of media sent it").receive(now, datagram, !self.has_ended);
+                false
             }
         }
     }
@@ -565,18 +588,35 @@ impl Flow {
 
     /// What the flow has done by now.
     pub(crate) fn measured(&self, at: Time, completed: bool) -> Ended {
+        let of_media = |media: &Media| Written { bytes: media.written_bytes(), all_at: None };
+        let written = self.sender.as_ref().map(|sender| sender.written(self.segments));
         Ended {
             at,
             completed,
-            delivered_bytes: self.receiver.as_ref().map_or(0, Receiver::delivered_bytes),
-            counters: self.sender.as_ref().map(|sender| sender.counters).unwrap_or_default(),
-            written: self.sender.as_ref().map(|sender| sender.written(self.segments)).unwrap_or_default(),
+            delivered_bytes: self.delivered_bytes(),
+            counters: self.counters(),
+            written: written.or_else(|| self.media().map(of_media)).unwrap_or_default(),
         }
     }
 
-    /// How long each transfer took.
+    /// Payload bytes that the receiver's application has.
+    pub(crate) fn delivered_bytes(&self) -> u64 {
+        let of_media = || self.media().map_or(0, |media| media.delivered_bytes);
+        self.receiver.as_ref().map_or_else(of_media, Receiver::delivered_bytes)
+    }
+
+    /// What it has sent.
+    pub(crate) fn counters(&self) -> Counters {
+        let of_media =
+            |media: &Media| Counters { segments_sent: media.datagrams_sent(), ..Counters::default() };
+        let counters = self.sender.as_ref().map(|sender| sender.counters);
+        counters.or_else(|| self.media().map(of_media)).unwrap_or_default()
+    }
+
+    /// How long each transfer took, or each complete frame.
     pub(crate) fn transfers_ns(&self) -> Vec<u64> {
-        self.application.as_ref().map_or(Vec::new(), |application| application.transfers_ns.clone())
+        let of_media = || self.media().map_or(Vec::new(), |media| media.delays_ns.clone());
+        self.application.as_ref().map_or_else(of_media, |application| application.transfers_ns.clone())
     }
 
     /// How long playback had stalled by `at`, nanoseconds; `None` unless the flow is a video.

@@ -9,7 +9,7 @@
 //! [`run_plainly`] computes that record, too, by the simplest means: tests compare the two.
 //!
 //! Read in this order: `simulation` (a run from outside), `world` (the main loop), `sender` and `receiver` (the two halves of
-//! a connection, as in Linux), `agenda` (what happens next), `world::rounds` (many flows, one after the other), `ahead` (what the
+//! a connection, as in Linux), `media` (a flow without one), `agenda` (what happens next), `world::rounds` (many flows, one after the other), `ahead` (what the
 //! next events need, fetched in time), `plug`
 //! (controllers from outside), `said` (changes and errors in words), `tap` (what a log is told), `verify` (conservation, checked in every run).
 
@@ -23,6 +23,7 @@ mod flow;
 mod hosts;
 #[cfg(test)]
 mod marked;
+mod media;
 mod packet;
 mod plug;
 mod receiver;

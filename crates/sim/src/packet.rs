@@ -30,11 +30,22 @@ pub(crate) enum Flags {
     Syn { ecn: bool },
     /// Data of a connection that has negotiated ECN; `cwr` if the sender has reduced its window.
     Ecn { data: Segment, cwr: bool },
+    /// Part of a frame of media.
+    Datagram(Datagram),
+}
+
+/// Part of a frame of media.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Datagram {
+    pub(crate) frame: u64,
+    /// Its number within the frame.
+    pub(crate) number: u32,
+    pub(crate) payload: u16,
 }
 
 /// Where a segment with flags has its payload, ...
 const PAYLOAD_SHIFT: u32 = 48;
-/// ... and CWR.
+/// ... and CWR. Without a payload there, it marks a datagram.
 const CWR: u64 = 1 << 47;
 
 impl Segment {
@@ -50,6 +61,13 @@ impl Segment {
         Segment { seq: self.seq | flag | (self.payload as u64) << PAYLOAD_SHIFT, payload: 0, ..self }
     }
 
+    /// Part of a frame of media.
+    pub(crate) fn datagram(datagram: Datagram) -> Segment {
+        let Datagram { frame, number, payload } = datagram;
+        debug_assert!(frame < CWR, "frame {frame}");
+        Segment { seq: frame | CWR, stamp_ms: number, echo_ms: payload, payload: 0 }
+    }
+
     /// Whether it is more than mere data.
     #[inline]
     pub(crate) fn has_flags(&self) -> bool {
@@ -60,7 +78,14 @@ impl Segment {
     pub(crate) fn flags(&self) -> Flags {
         let payload = (self.seq >> PAYLOAD_SHIFT) as u16;
         if payload == 0 {
-            return Flags::Syn { ecn: self.seq != 0 };
+            return match self.seq & CWR {
+                0 => Flags::Syn { ecn: self.seq != 0 },
+                _ => Flags::Datagram(Datagram {
+                    frame: self.seq & (CWR - 1),
+                    number: self.stamp_ms,
+                    payload: self.echo_ms,
+                }),
+            };
         }
         let data = Segment { seq: self.seq & (CWR - 1), payload, ..*self };
         Flags::Ecn { data, cwr: self.seq & CWR != 0 }
@@ -75,6 +100,7 @@ impl Segment {
         match self.flags() {
             Flags::Syn { .. } => SYN_BYTES,
             Flags::Ecn { data, .. } => data.payload as u32 + Spec::HEADER_BYTES,
+            Flags::Datagram(datagram) => datagram.payload as u32 + Spec::HEADER_BYTES,
         }
     }
 }
@@ -285,6 +311,12 @@ mod tests {
                 assert_eq!(flagged.flags(), Flags::Ecn { data, cwr });
                 assert_eq!(flagged.wire_bytes(), data.wire_bytes());
             }
+        }
+        for (frame, number, payload) in [(0, 0, 1), (7, u32::MAX, 1448), ((1 << 47) - 1, 3, 65_483)] {
+            let datagram = Datagram { frame, number, payload };
+            let segment = Segment::datagram(datagram);
+            assert_eq!((segment.has_flags(), segment.flags()), (true, Flags::Datagram(datagram)));
+            assert_eq!(segment.wire_bytes(), payload as u32 + 52);
         }
         for ecn in [false, true] {
             let syn = Segment::syn(3, ecn);

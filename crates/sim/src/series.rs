@@ -1,11 +1,26 @@
 //! What a run's sampler sees.
 
-use fullpipe_record::Sample;
+use fullpipe_record::{FlowSeries, Sample, SeenSample};
 use fullpipe_units::{Duration, Time};
 
 use crate::flow::Flow;
 
-/// The present state of a flow; `None` before it starts.
+/// Appends the present state of a flow; nothing before it starts. Of media there is what its packets show.
+pub(crate) fn push(now: Time, flow: &Flow, series: &mut FlowSeries) {
+    if let Some(sample) = sample(now, flow) {
+        series.push(sample);
+    } else if let Some(media) = flow.media().filter(|_| flow.start <= now) {
+        series.push_seen(SeenSample {
+            time_ns: now.as_nanos(),
+            srtt_ns: None,
+            min_rtt_ns: None,
+            delivered_bytes: media.delivered_bytes,
+            retransmits: Some(0),
+        });
+    }
+}
+
+/// The present state of a connection; `None` before it is established.
 pub(crate) fn sample(now: Time, flow: &Flow) -> Option<Sample> {
     let sender = flow.sender.as_ref()?;
     let limits = sender.limits();

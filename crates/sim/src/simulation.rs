@@ -154,7 +154,7 @@ impl Simulation {
             let expected = format!("one of the {} flows of the scenario", self.spec.flows.len());
             return Err(SimError::refused(field, "there is no such flow", expected));
         };
-        if spec.controller.params().is_some() || spec.controller.stack().is_some() {
+        if !spec.controller.is_own() {
             let given = format!("the scenario says {}", spec.controller);
             return Err(SimError::refused(field, given, "own:NAME in the scenario"));
         }
@@ -206,9 +206,8 @@ impl Simulation {
                 "a controller of Fullpipe's or of your own, or the world quic (--world quic)",
             ));
         }
-        let missing = |(flow, spec): (&Flow, &FlowSpec)| {
-            !flow.has_own_controller() && spec.controller.params().is_none()
-        };
+        let missing =
+            |(flow, spec): (&Flow, &FlowSpec)| !flow.has_own_controller() && spec.controller.is_own();
         match self.world.flows().iter().zip(&self.spec.flows).position(missing) {
             None => Ok(()),
             Some(flow) => Err(SimError::refused(
@@ -354,7 +353,7 @@ impl<'a> FlowView<'a> {
         self.spec.controller.text()
     }
 
-    /// What a sample at this instant shows: window, pacing rate, RTT, phase and more. `None` until it is connected.
+    /// What a sample at this instant shows: window, pacing rate, RTT, phase and more. `None` until it is connected; media never is.
     pub fn sample(&self) -> Option<Sample> {
         series::sample(self.now, self.flow)
     }
@@ -366,7 +365,7 @@ impl<'a> FlowView<'a> {
 
     /// Segments sent so far, those sent again counted too.
     pub fn segments_sent(&self) -> u64 {
-        self.flow.sender.as_ref().map_or(0, |sender| sender.counters.segments_sent)
+        self.flow.counters().segments_sent
     }
 
     /// Segments that the sender knows to be delivered, each once: acknowledged or reported by SACK. The SYN counts as one.
@@ -381,10 +380,10 @@ impl<'a> FlowView<'a> {
 
     /// Payload bytes that the receiver's application has.
     pub fn delivered_bytes(&self) -> u64 {
-        self.flow.receiver.as_ref().map_or(0, |receiver| receiver.delivered_bytes())
+        self.flow.delivered_bytes()
     }
 
-    /// How long each transfer of its application took that is complete; empty for an application that has none.
+    /// How long each transfer of its application took that is complete, or each frame; empty for an application that has none.
     pub fn transfers_ns(&self) -> Vec<u64> {
         self.flow.transfers_ns()
     }

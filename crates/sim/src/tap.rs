@@ -208,10 +208,16 @@ impl Observer for Tapped<Segment> {
 
 impl Payload for Segment {
     fn offered(&self, recorder: &mut Recorder, now: Time, packet: &Packet) -> u64 {
+        if is_datagram(self) {
+            return 0;
+        }
         recorder.flows[packet.class as usize].segment_offered(now, self, packet)
     }
 
     fn dropped(&self, recorder: &mut Recorder, _: Time, flow: u32, drop: Dropped<'_>) {
+        if is_datagram(self) {
+            return;
+        }
         let Dropped { number, cause, queue } = drop;
         let queue = queue.map(str::to_owned);
         let syn = is_syn(self);
@@ -220,6 +226,9 @@ impl Payload for Segment {
     }
 
     fn left(&self, recorder: &mut Recorder, now: Time, packet: &Packet, number: u64) {
+        if is_datagram(self) {
+            return;
+        }
         let arrival = export::Arrival { number, syn: is_syn(self), codepoint: codepoint(packet.ecn) };
         recorder.log.take(now, packet.class, &Event::Arrived(&arrival));
     }
@@ -491,6 +500,11 @@ fn state(now: Time, flow: &Flow, mss: u32) -> Option<export::State> {
 
 fn is_syn(segment: &Segment) -> bool {
     segment.has_flags() && matches!(segment.flags(), Flags::Syn { .. })
+}
+
+/// Whether it is of media, whose packets are in no log: the formats have one protocol for all flows.
+fn is_datagram(segment: &Segment) -> bool {
+    segment.has_flags() && matches!(segment.flags(), Flags::Datagram(_))
 }
 
 fn codepoint(ecn: Ecn) -> Codepoint {

@@ -28,6 +28,14 @@ impl Books {
         for flow in flows {
             let segments = flow.sender.as_ref().map_or(0, |sender| sender.counters.segments_sent);
             books.forward.sent += flow.syns_sent + segments;
+            if let Some(media) = flow.media() {
+                books.forward.sent += media.datagrams_sent();
+                books.forward.arrived += media.arrived;
+                assert!(
+                    media.delivered_bytes <= media.written_bytes(),
+                    "more delivered than was sent: {media:?}"
+                );
+            }
             books.forward.arrived += flow.syns_arrived;
             books.reverse.sent += flow.acks_sent;
             books.reverse.arrived += flow.acks_arrived;

@@ -19,9 +19,11 @@ impl ByteStream {
     pub(crate) fn new(workload: &Workload, mss: u32) -> ByteStream {
         let mut stream = ByteStream::empty(mss);
         match workload {
-            Workload::Bulk | Workload::Bursts { .. } | Workload::Requests { .. } | Workload::Video { .. } => {
-                stream.segments = u64::MAX;
-            }
+            Workload::Bulk
+            | Workload::Bursts { .. }
+            | Workload::Requests { .. }
+            | Workload::Video { .. }
+            | Workload::Media { .. } => stream.segments = u64::MAX,
             Workload::Finite { size_bytes } => stream.extend(*size_bytes),
             Workload::Script { transfers } => {
                 transfers.iter().for_each(|transfer| stream.extend(transfer.size_bytes));

@@ -21,6 +21,7 @@ use crate::clock::HZ;
 use crate::error::SimError;
 use crate::flow::{Flow, FlowConfig, ReturnWire, Settings};
 use crate::hosts::{self, Hosts};
+use crate::media::Media;
 use crate::packet::{Acknowledgement, Segment};
 use crate::sender::metrics::{Beginning, Shared};
 use crate::sender::send_buffer::Growth;
@@ -214,7 +215,7 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
                 kind = Some(Arc::clone(&settings));
                 let late = hosts::late(spec, index, seed);
                 let config = FlowConfig::new(settings, index, late, flow, start);
-                Flow::new(config, application)
+                Flow::new(config, application, Media::new(&flow.workload, mss, start))
             })
             .collect();
         let mut agenda = A::new(FLOWS + flows.len());
@@ -410,9 +411,7 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
     fn sample(&mut self, now: Time) {
         if self.samples_flows {
             for (series, flow) in self.flow_series.iter_mut().zip(&self.flows) {
-                if let Some(sample) = series::sample(now, flow) {
-                    series.push(sample);
-                }
+                series::push(now, flow, series);
             }
         }
         self.forward.chain.settle(now);
@@ -499,6 +498,7 @@ fn totals(flow: &Flow, end: Time) -> FlowTotals {
         written_ns: ended.written.all_at.map(Time::as_nanos),
         metrics: flow.left(end),
         seen: None,
+        frames: flow.media().map(|media| media.frames(ended.at)),
     }
 }
 

@@ -38,7 +38,8 @@ fn fingerprint(run: &Run) -> u64 {
         // What was written was not counted then. It follows from when the send buffer has room, and the tests of it are below.
         (flow.totals.written_bytes, flow.totals.written_ns) = (None, None);
     }
-    let newer = ", echoed_segments: None, written_bytes: None, written_ns: None, metrics: None, seen: None";
+    let newer = ", echoed_segments: None, written_bytes: None, written_ns: None, metrics: None, seen: None, \
+                 frames: None";
     let mut text = format!("{:?} {:?}", run.flows, run.links).replace(newer, "");
     for name in ["early_packets", "marked_packets"] {
         text = text.replace(&format!(", {name}: 0"), "");

@@ -103,7 +103,7 @@ def flow(draws: random.Random) -> dict[str, Any]:
         "start": draws.choice(["0", "0", "210 ms"]),
     }
     workload = draws.choice(
-        ["bulk", "bulk", "size", "bursts", "requests", "video", "transfers", "stop", "cwnd", "rtt"]
+        ["bulk", "bulk", "size", "bursts", "requests", "video", "transfers", "stop", "cwnd", "rtt", "media"]
     )
     size = draws.choice(["1 B", "1449 B", "40001 B", "1 MB"])
     match workload:
@@ -132,6 +132,9 @@ def flow(draws: random.Random) -> dict[str, Any]:
             data["max_cwnd"] = "25 packets"
         case "rtt":
             data["rtt"] = "310 ms"
+        case "media":
+            del data["controller"]
+            data["media"] = {"frame": size, "every": draws.choice(["5 ms", "33 ms"])}
     return data
 
 

@@ -4,7 +4,8 @@ How the flows of a run are combined into one number:
 
 * Goodput: all bytes over the time from the first flow's start to the last flow's end. The native half
   computes it (`total_goodput_bps`). Goodputs of flows with unlike lifetimes are never added.
-* Retransmissions and segments are counts and add up; loss is one over the other.
+* Retransmissions and segments are counts and add up; loss is one over the other. Media sends nothing again:
+  its lost packets count instead.
 * Completion times are those of the transfers of all flows, with equal weights.
 * Round-trip times and the times for which playbacks stalled are averaged over the flows, with equal weights
   however long a flow ran. They show what a flow sees on average, not the average over time.
@@ -59,7 +60,7 @@ def retransmits(summary: Summary) -> float | None:
 def loss_ratio(summary: Summary) -> float | None:
     """Retransmissions over segments, of all flows together; None when nothing was sent.
 
-    Of programs, the packets that the path dropped over those that entered it.
+    Of programs, the packets that the path dropped over those that entered it. Of media, its lost packets.
     """
     seen = [flow["seen"] for flow in summary["flows"] if flow.get("seen")]
     if seen:
@@ -67,7 +68,8 @@ def loss_ratio(summary: Summary) -> float | None:
         return sum(one["lost_packets"] for one in seen) / packets if packets else None
     sent = sum(flow["segments_sent"] for flow in summary["flows"])
     resent = retransmits(summary)
-    return resent / sent if sent and resent is not None else None
+    lost = sum(frames["lost_packets"] for flow in summary["flows"] if (frames := flow.get("frames")))
+    return (resent + lost) / sent if sent and resent is not None else None
 
 
 def _delay(which: str) -> Callable[[Summary], float | None]:
@@ -140,6 +142,12 @@ def rebuffer_ms(summary: Summary) -> float | None:
     return math.fsum(values) / len(values) if values else None
 
 
+def missed_frames(summary: Summary) -> float | None:
+    """Frames that were lost or late over all whose end is known, averaged over the flows of media; None without."""
+    values = [flow["missed_frames"] for flow in summary["flows"] if flow.get("missed_frames") is not None]
+    return math.fsum(values) / len(values) if values else None
+
+
 def write_ms(summary: Summary) -> float | None:
     """From connecting to the write of the last byte, averaged over the flows that wrote all; None without.
 
@@ -202,7 +210,9 @@ SEEN = (
     Measure("Delay mean", "ms", 1, 1, "delay_mean_ms", _delay("mean_ns")),
     Measure("Delay p95", "ms", 1, 1, "delay_p95_ms", _delay("p95_ns")),
 )
-BY_NAME = {measure.name: measure for measure in (*MEASURES, *SIGNALS, *WRITES, *SEEN)}
+# Real-time media: frames that were lost or later than their deadline.
+MEDIA = (Measure("Missed frames", "%", 0.01, 2, "missed_frames", missed_frames),)
+BY_NAME = {measure.name: measure for measure in (*MEASURES, *SIGNALS, *WRITES, *SEEN, *MEDIA)}
 SHARE = Quantity("Share", "%", 0.01, 1)
 
 
@@ -230,12 +240,13 @@ COLUMNS = (
     Column("Retransmits", BY_NAME["retransmits"], interval=True),
     Column("Loss", BY_NAME["loss_ratio"]),
 )
-# For scenarios whose flows complete transfers or play a video.
+# For scenarios whose flows complete transfers, play a video or are media.
 _APPLICATION_COLUMNS = (
     Column("FCT mean", BY_NAME["fct_mean_ms"], interval=True),
     Column("p50", BY_NAME["fct_p50_ms"]),
     Column("p95", BY_NAME["fct_p95_ms"]),
     Column("Rebuffering", BY_NAME["rebuffer_ms"], interval=True),
+    Column("Missed frames", BY_NAME["missed_frames"], interval=True),
 )
 
 
@@ -265,6 +276,8 @@ def explained(summaries: Iterable[Summary]) -> list[str]:
     notes = []
     if any(column.heading.startswith("FCT") for column in columns(runs)):
         notes.append("FCT: flow completion time, from the start of a transfer to its last byte.")
+    if any(column.measure.name == "missed_frames" for column in columns(runs)):
+        notes.append("Missed frames: frames of media that were lost, or complete after their deadline.")
     return notes + _explained_programs(runs)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from fullpipe import files
-from fullpipe.measures.measures import MEASURES, SEEN, SIGNALS, Measure, estimates
+from fullpipe.measures.measures import MEASURES, MEDIA, SEEN, SIGNALS, Measure, estimates
 from fullpipe.measures.statistics import Estimate
 from fullpipe.scenario.scenario import Alternative, Scenario
 from fullpipe.text import counted, joined
@@ -246,7 +246,7 @@ class Runs:
 
         It shows the columns that people read first; `columns` names all of them.
         """
-        signals = [one for one in (*SIGNALS, *SEEN) if any(group.measures[one.name] for group in self.groups)]
+        signals = [one for one in (*SIGNALS, *SEEN, *MEDIA) if any(group.measures[one.name] for group in self.groups)]
         shown = (*MEASURES, *signals)
         rows = [_summary_row(group, shown) for group in self.groups]
         return Summary(rows, schema=_summary_schema(shown), orient="row")

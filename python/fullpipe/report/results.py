@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fullpipe import files
 from fullpipe.agreement.agreement import Agreement
-from fullpipe.measures.measures import MEASURES, SEEN, SIGNALS
+from fullpipe.measures.measures import MEASURES, MEDIA, SEEN, SIGNALS
 from fullpipe.measures.run import Group, Run, Runs
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def _result(group: Group) -> dict[str, Any]:
         result[name]["ci95"] = interval(parts["mean"])
     for name in ("retransmits", "loss_ratio", "rebuffer_ms"):
         result[name] = {"mean": mean(name), "ci95": interval(name)}
-    for signal in (*SIGNALS, *SEEN):
+    for signal in (*SIGNALS, *SEEN, *MEDIA):
         if group.measures[signal.name] is not None:
             result[signal.name] = {"mean": mean(signal.name), "ci95": interval(signal.name)}
     if group.doubted:

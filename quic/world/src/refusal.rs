@@ -39,7 +39,9 @@ pub fn refuses_with(spec: &Spec, own: &[Own]) -> Option<String> {
         );
     }
     let place = "the world quic";
-    if let Err(error) = spec.check_no_program(place).and_then(|()| spec.check_no_lie(place)) {
+    let checked =
+        spec.check_no_program(place).and_then(|()| spec.check_no_lie(place)).and_then(|()| spec.check_no_media(place));
+    if let Err(error) = checked {
         return Some(error.to_string());
     }
     spec.flows.iter().enumerate().find_map(|(index, flow)| {

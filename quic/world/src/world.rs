@@ -478,6 +478,7 @@ fn totals(flow: &mut dyn Flow, end: Time) -> FlowTotals {
         written_ns: ended.written_at.map(Time::as_nanos),
         metrics: None,
         seen: None,
+        frames: None,
     }
 }
 

@@ -118,6 +118,7 @@ impl<'a> Sender<'a> {
                     Workload::Bursts { .. }
                     | Workload::Requests { .. }
                     | Workload::Video { .. }
+                    | Workload::Media { .. }
                     | Workload::Script { .. } => Some(0),
                 },
                 written: 0,

@@ -9,7 +9,7 @@ use super::{Choice, Frame};
 use crate::bounds;
 use crate::controller::ControllerChoice;
 use crate::document::{
-    BurstsDocument, Document, FlowDocument, RequestsDocument, TransferDocument, VideoDocument,
+    BurstsDocument, Document, FlowDocument, MediaDocument, RequestsDocument, TransferDocument, VideoDocument,
 };
 use crate::error::ScenarioError;
 use crate::program::Program;
@@ -33,7 +33,7 @@ pub(super) fn resolve(
         (flows, _) => flows,
     };
     let mut groups = Vec::new();
-    let (mut total, mut transfers) = (0u64, 0u64);
+    let (mut total, mut transfers, mut frames, mut packets) = (0u64, 0u64, 0u64, 0u64);
     for (index, document) in documents.iter().enumerate() {
         let field = format!("flows[{index}]");
         let group = Group::read(&field, document, alternative, frame)?;
@@ -59,6 +59,19 @@ pub(super) fn resolve(
                 .fix("use fewer flows, or fewer transfers each"));
             }
         }
+        let each = group.first.workload.frames(frame.spec.duration_ns, frame.spec.mss());
+        frames = frames.saturating_add(each.0.saturating_mul(group.count));
+        packets = packets.saturating_add(each.1.saturating_mul(group.count));
+        if frames > bounds::MAX_FRAMES || packets > bounds::MAX_FRAME_PACKETS {
+            let problem =
+                format!("makes {frames} frames of {packets} packets, those of other media flows included");
+            let (most, most_packets) = (bounds::MAX_FRAMES, bounds::MAX_FRAME_PACKETS);
+            return Err(ScenarioError::new(&format!("{field}.media"), "media", problem)
+                .expected(format!(
+                    "at most {most} frames and {most_packets} packets of all media flows together"
+                ))
+                .fix("make the run shorter, or send fewer frames"));
+        }
         groups.push(group);
     }
     label_all(&groups)
@@ -79,9 +92,13 @@ impl Group {
         frame: &Frame,
     ) -> Result<Group, ScenarioError> {
         let at = |key: &str| format!("{field}.{key}");
+        if document.media.is_some() {
+            check_beside_media(field, document)?;
+        }
         let program = program(field, document)?;
         let Choice { label, controller, program } = match (program, &document.controller, alternative) {
             (Some(program), ..) => Choice::of_program(program, None),
+            _ if document.media.is_some() => Choice::of_controller(ControllerChoice::media()),
             (None, Some(text), _) => {
                 Choice::of_controller(ControllerChoice::parse_field(&at("controller"), text)?)
             }
@@ -146,10 +163,30 @@ fn program(field: &str, document: &FlowDocument) -> Result<Option<Program>, Scen
     }
 }
 
-/// Checks that nothing says how much a program is to send: it knows by itself.
-fn check_alone(field: &str, document: &FlowDocument) -> Result<(), ScenarioError> {
+/// Checks that nothing is given that a flow of media does without.
+fn check_beside_media(field: &str, document: &FlowDocument) -> Result<(), ScenarioError> {
+    let FlowDocument { controller, client, server, sender, ecn, .. } = document;
+    let own = [
+        ("controller", controller.is_some()),
+        ("client", client.is_some()),
+        ("server", server.is_some()),
+        ("sender", sender.is_some()),
+        ("ecn", ecn.is_some()),
+    ];
+    match own.into_iter().chain(of_connections(document)).find(|(_, is_given)| *is_given) {
+        None => Ok(()),
+        Some((key, _)) => {
+            Err(ScenarioError::new(&format!("{field}.{key}"), key, "is given together with media")
+                .expected("one of them")
+                .fix(format!("leave out {key}, or media")))
+        }
+    }
+}
+
+/// Keys that say how a connection behaves or what it sends, and whether each is given.
+fn of_connections(document: &FlowDocument) -> [(&'static str, bool); 7] {
     let FlowDocument { size, bursts, requests, video, transfers, max_cwnd, receiver, .. } = document;
-    let given = [
+    [
         ("size", size.is_some()),
         ("bursts", bursts.is_some()),
         ("requests", requests.is_some()),
@@ -157,8 +194,12 @@ fn check_alone(field: &str, document: &FlowDocument) -> Result<(), ScenarioError
         ("transfers", transfers.is_some()),
         ("max_cwnd", max_cwnd.is_some()),
         ("receiver", receiver.is_some()),
-    ];
-    match given.into_iter().find(|(_, is_given)| *is_given) {
+    ]
+}
+
+/// Checks that nothing says how much a program is to send: it knows by itself.
+fn check_alone(field: &str, document: &FlowDocument) -> Result<(), ScenarioError> {
+    match of_connections(document).into_iter().find(|(_, is_given)| *is_given) {
         None => Ok(()),
         Some((key, _)) => {
             Err(ScenarioError::new(&format!("{field}.{key}"), key, "is given together with client")
@@ -292,6 +333,9 @@ fn workload(
     if let Some(video) = video {
         return application.video(video);
     }
+    if let Some(media) = &document.media {
+        return application.media(media);
+    }
     transfers.as_ref().map_or(Ok(Workload::Bulk), |transfers| application.script(transfers))
 }
 
@@ -350,6 +394,20 @@ impl Application<'_> {
         Ok(Workload::Video { chunk_bytes, chunk_ns, buffer_ns })
     }
 
+    fn media(&self, media: &MediaDocument) -> Result<Workload, ScenarioError> {
+        let example = "media = { frame = \"12 kB\", every = \"33 ms\" }";
+        let frame = self.required("media.frame", media.frame.as_ref(), "an amount", example)?;
+        let every = self.required("media.every", media.every.as_ref(), "a time", example)?;
+        let frame_bytes = self.amount_up_to("media.frame", frame, bounds::MAX_FRAME, "\"12 kB\"")?;
+        let every_ns = every
+            .read_within(&self.at("media.every"), bounds::MIN_FRAME_INTERVAL..=bounds::MAX_DURATION)
+            .map_err(|error| error.write("\"33 ms\""))?;
+        let deadline_ns = default(&media.deadline, "100 ms")
+            .read_within(&self.at("media.deadline"), Duration::from_nanos(1)..=bounds::MAX_DURATION)
+            .map_err(|error| error.write("\"100 ms\""))?;
+        Ok(Workload::Media { frame_bytes, every_ns, deadline_ns })
+    }
+
     fn script(&self, transfers: &[TransferDocument]) -> Result<Workload, ScenarioError> {
         let example = "transfers = [{ size = \"12 KB\" }, { size = \"3 KB\", pause = \"300 ms\" }]";
         if !(1..=bounds::MAX_TRANSFERS).contains(&transfers.len()) {
@@ -397,14 +455,24 @@ impl Application<'_> {
 
     /// How much it sends, given in bytes, segments or bandwidth-delay products.
     fn amount(&self, key: &str, written: &QuantityText<Size>) -> Result<Bytes, ScenarioError> {
+        self.amount_up_to(key, written, bounds::MAX_FLOW_SIZE, "\"10 MB\"")
+    }
+
+    /// The same, at most `most`; `example` is a right one.
+    fn amount_up_to(
+        &self,
+        key: &str,
+        written: &QuantityText<Size>,
+        most: Bytes,
+        example: &str,
+    ) -> Result<Bytes, ScenarioError> {
         let field = &self.at(key);
         let size_bytes = written.read(field)?.bytes(Bytes::new(self.mss), self.bdp);
-        let most = Size::Bytes(bounds::MAX_FLOW_SIZE).text();
         let size_bytes = size_bytes
-            .filter(|size| *size <= bounds::MAX_FLOW_SIZE)
-            .ok_or_else(|| written.error(field, format!("is above {most}")))?;
+            .filter(|size| *size <= most)
+            .ok_or_else(|| written.error(field, format!("is above {}", Size::Bytes(most).text())))?;
         if size_bytes == Bytes::ZERO {
-            return Err(written.error(field, "is zero").expected("at least one byte").write("\"10 MB\""));
+            return Err(written.error(field, "is zero").expected("at least one byte").write(example));
         }
         Ok(size_bytes)
     }

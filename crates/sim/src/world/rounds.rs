@@ -681,9 +681,7 @@ fn serve(
         let now = arrival.min(flow.next_of(ends));
         if let Some(series) = &mut series {
             while sample < window.end && (sample < now || (sample == now && arrival != now)) {
-                if let Some(seen) = series::sample(sample, flow) {
-                    series.push(seen);
-                }
+                series::push(sample, flow, series);
                 sample = window.next_sample(sample);
             }
         }

@@ -7,7 +7,7 @@ time but not arrivals, so the share is of the segments that were delivered or dr
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import polars as pl
 
@@ -200,21 +200,19 @@ def completion(part: float, label: str = "short") -> Take:
     return take
 
 
-def _frames_ms(seen: Seen) -> list[float]:
-    """How long the frames of the media flow took."""
-    return next(one["transfers_ms"] for one in seen.run.summary["flows"] if one["label"] == "media")
+def _media(seen: Seen) -> dict[str, Any]:
+    return next(one for one in seen.run.summary["flows"] if one["label"] == "media")
 
 
 def frames(part: float) -> Take:
-    """A quantile of the delays of the media flow's frames, ms."""
+    """A quantile of the delays of the media flow's complete frames, ms."""
 
     def take(seen: Seen) -> float | None:
-        return _quantile(_frames_ms(seen), part)
+        return _quantile(_media(seen)["transfers_ms"], part)
 
     return take
 
 
-def late_frames(seen: Seen) -> float:
-    """Frames of the media flow that took more than 100 ms, percent."""
-    times = _frames_ms(seen)
-    return 100 * sum(time > 100 for time in times) / max(len(times), 1)
+def missed_frames(seen: Seen) -> float:
+    """Frames of the media flow that were lost or later than their deadline, percent."""
+    return float(100 * _media(seen)["missed_frames"])

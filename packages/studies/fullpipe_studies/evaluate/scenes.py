@@ -118,12 +118,9 @@ def short(name: str, long: str | None, short: str | None, *, quick: bool = False
 
 
 def media(c: str, vary: Vary) -> Made:
-    """A flow beside frames of a fixed size, each 33 ms."""
-    bursts = {"size": "12 kB", "every": "33 ms"}
-    flows: list[dict[str, Any]] = [
-        {"controller": c, "label": "c"},
-        {"controller": "fixed:cwnd=100", "label": "media", "bursts": bursts},
-    ]
+    """A flow beside frames of a fixed size, each 33 ms, which nobody sends again."""
+    frames = {"frame": "12 kB", "every": "33 ms", "deadline": "100 ms"}
+    flows: list[dict[str, Any]] = [{"controller": c, "label": "c"}, {"label": "media", "media": frames}]
     return made(vary, flows, rate=20, bdp=4, seconds=30)
 
 

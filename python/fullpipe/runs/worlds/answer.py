@@ -34,6 +34,7 @@ _NUMBERS = {
         "write_ms",
         "write_bps",
         "rebuffer_ms",
+        "missed_frames",
     ),
     *("rtt_ms", "fct_ms", "queue_delay_ms", "transfers_ms", "mean", "p50", "p95", "min", "max"),
     *("total_goodput_bps", "jain_index", "share", "utilisation", "drop_ratio"),
@@ -41,7 +42,7 @@ _NUMBERS = {
 }
 # What is a table, a list or a text wherever a summary has it, or None.
 _KINDS: dict[str, type] = {
-    **dict.fromkeys(("rtt_ms", "queue_delay_ms", "fct_ms", "seen", "metrics", "lateness", "processor"), dict),
+    **dict.fromkeys(("rtt_ms", "queue_delay_ms", "fct_ms", "seen", "metrics", "frames", "lateness", "processor"), dict),
     **dict.fromkeys(("transfers_ms", "untrustworthy", "unsupported", "sysctls"), list),
     **dict.fromkeys(("label", "name", "controller", "world", "kernel", "host", "version", "spec_json"), str),
 }

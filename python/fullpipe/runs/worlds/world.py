@@ -256,6 +256,8 @@ def _offered_bytes(workload: dict[str, Any], seconds: float) -> float:
             return math.fsum(one["size_bytes"] for one in workload["transfers"])
         case "bursts":
             return float(workload["size_bytes"] * (1 + seconds * 1e9 // workload["every_ns"]))
+        case "media":
+            return float(workload["frame_bytes"] * (1 + seconds * 1e9 // workload["every_ns"]))
         case "video":
             played = (seconds * 1e9 + workload["buffer_ns"]) / workload["chunk_ns"]
             return float(workload["chunk_bytes"] * (1 + played))

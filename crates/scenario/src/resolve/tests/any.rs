@@ -51,7 +51,7 @@ proptest! {
         (duration, interval) in ("[0-9]{1,3} (ms|s|min)", "[0-9]{1,3} (us|ms|s)"),
         (controller, count, start) in ("(bbr1|cubic|reno|bbr1:cwnd_gain=[0-9])", 0u32..2000, "[0-9]{1,3} (ms|s)"),
         (mtu, size, cap) in (0u32..70_000, "[0-9]{1,5} (KB|packets|bdp)", "[0-9]{1,5} (KB|packets|bdp)"),
-        (kind, pause) in (0usize..5, "[0-9]{1,3} (us|ms|s|h)"),
+        (kind, pause) in (0usize..6, "[0-9]{1,3} (us|ms|s|h)"),
     ) {
         let application = [
             format!("size = \"{size}\""),
@@ -59,12 +59,15 @@ proptest! {
             format!("requests = {{ size = \"{size}\", pause = \"{pause}\" }}"),
             format!("video = {{ rate = \"{rate}\", chunk = \"{pause}\", buffer = \"{interval}\" }}"),
             format!("transfers = [{{ size = \"{size}\" }}, {{ size = \"{size}\", pause = \"{pause}\" }}]"),
+            format!("media = {{ frame = \"{size}\", every = \"{pause}\", deadline = \"{interval}\" }}"),
         ];
-        let application = &application[kind];
+        let own = match kind {
+            5 => application[kind].clone(),
+            _ => format!("controller = \"{controller}\"\n{}\nmax_cwnd = \"{cap}\"", application[kind]),
+        };
         let text = format!(
             "duration = \"{duration}\"\n[path]\nrate = \"{rate}\"\nrtt = \"{rtt}\"\nbuffer = \"{buffer}\"\n\
-             [hosts]\nmtu = {mtu}\n[[flows]]\ncontroller = \"{controller}\"\ncount = {count}\nstart = \"{start}\"\n\
-             {application}\nmax_cwnd = \"{cap}\"\n[record]\ninterval = \"{interval}\"\n"
+             [hosts]\nmtu = {mtu}\n[[flows]]\n{own}\ncount = {count}\nstart = \"{start}\"\n[record]\ninterval = \"{interval}\"\n"
         );
         match resolve(&text, Format::Toml, None) {
             Ok(spec) => prop_assert_eq!(Spec::from_json(&spec.to_json()).unwrap(), spec),

@@ -234,6 +234,81 @@ fn bad_flows_name_their_place() {
 }
 
 #[test]
+fn bad_media_is_refused_by_field() {
+    let media = |keys: &str, beside: &str| {
+        error(&format!("{PATH}[[flows]]\nmedia = {{ {keys} }}\n{beside}\n")).to_string()
+    };
+    let refused = |keys: &str, parts: &[&str]| assert_all(&media(keys, ""), parts);
+    refused("every = \"33 ms\"", &["flows[0].media.frame: nothing is given", "frame = \"12 kB\""]);
+    refused("frame = \"12 kB\"", &["flows[0].media.every: nothing is given"]);
+    refused("frame = 0, every = \"33 ms\"", &["flows[0].media.frame", "is zero", "at least one byte"]);
+    refused("frame = \"-1 B\", every = \"33 ms\"", &["flows[0].media.frame", "negative"]);
+    refused("frame = \"10000001 B\", every = \"33 ms\"", &["flows[0].media.frame", "is above 10 MB"]);
+    refused("frame = \"9999999999999 bdp\", every = \"33 ms\"", &["flows[0].media.frame", "is above 10 MB"]);
+    refused("frame = \"1 B\", every = 0", &["flows[0].media.every", "is zero"]);
+    refused("frame = \"1 B\", every = \"999 us\"", &["flows[0].media.every", "is below 1 ms"]);
+    refused("frame = \"1 B\", every = \"25 h\"", &["flows[0].media.every", "is above"]);
+    refused("frame = \"1 B\", every = \"1 ms\", deadline = 0", &["flows[0].media.deadline", "is zero"]);
+    refused("frame = \"1 B\", every = \"1 ms\", deadline = \"x\"", &["flows[0].media.deadline"]);
+    refused("frame = \"1 B\", every = \"1 ms\", deadlin = 1", &["flows[0].media.deadlin", "deadline"]);
+
+    let good = "frame = \"12 kB\", every = \"33 ms\"";
+    for (key, value) in [
+        ("controller", "\"bbr1\""),
+        ("client", "\"true\""),
+        ("server", "\"true\""),
+        ("sender", "\"client\""),
+        ("ecn", "true"),
+        ("size", "\"1 MB\""),
+        ("bursts", "{ size = \"1 MB\", every = \"1 s\" }"),
+        ("requests", "{ size = \"1 MB\" }"),
+        ("video", "{ rate = \"1 Mbit/s\" }"),
+        ("transfers", "[{ size = \"1 MB\" }]"),
+        ("max_cwnd", "\"9 packets\""),
+        ("receiver", "\"hides_ce\""),
+    ] {
+        let problem = format!("flows[0].{key}: \"{key}\" is given together with media");
+        assert_all(
+            &media(good, &format!("{key} = {value}")),
+            &[&problem, &format!("leave out {key}, or media")],
+        );
+    }
+    // All else fits, and there is nothing for `compare` to change.
+    let fits = "label = \"call\"\ncount = 3\nstart = \"1 s\"\nstagger = \"1 s\"\nstart_jitter = 0\nstop = \"9 s\"\n\
+                rtt = \"90 ms\"";
+    assert_eq!(toml(&format!("{PATH}[[flows]]\nmedia = {{ {good} }}\n{fits}\n")).flows.len(), 3);
+    let compared = format!("compare = [\"bbr1\", \"reno\"]\n{PATH}[[flows]]\nmedia = {{ {good} }}\n");
+    assert_all(&error(&compared).to_string(), &["compare", "would not change any flow"]);
+    assert_eq!(
+        resolve_all(&format!("{compared}[[flows]]\n"), Format::Toml, None).unwrap().len(),
+        2,
+        "the other flow is compared"
+    );
+}
+
+#[test]
+fn more_media_than_can_run_is_refused() {
+    let text = |frame: &str, count: u64, more: &str| {
+        let media = format!("media = {{ frame = \"{frame}\", every = \"1 ms\" }}\ncount = {count}");
+        format!("duration = \"1000 s\"\n{PATH}[[flows]]\n{media}\n{more}\n")
+    };
+    // Each flow has 1 000 001 frames.
+    assert_eq!(toml(&text("1448 B", 9, "")).flows.len(), 9);
+    assert_all(
+        &error(&text("1448 B", 10, "")).to_string(),
+        &["flows[0].media", "makes 10000010 frames of 10000010 packets", "at most 10000000 frames"],
+    );
+    let other = "[[flows]]\nmedia = { frame = \"1 B\", every = \"1 ms\" }\ncount = 5";
+    assert_all(
+        &error(&text("1448 B", 5, other)).to_string(),
+        &["flows[1].media", "makes 10000010 frames", "other media flows included"],
+    );
+    assert_eq!(toml(&text("1448 B", 4, other)).flows.len(), 9);
+    assert_all(&error(&text("2 MB", 1, "")).to_string(), &["flows[0].media", "1000000000 packets"]);
+    assert_eq!(toml(&text("1 MB", 1, "")).flows.len(), 1);
+}
+
+#[test]
 fn bad_top_level_field_is_named() {
     let top = |line: &str| error(&format!("{line}\n{PATH}{FLOW}")).to_string();
     assert_all(&top("duration = \"0 s\""), &["duration: \"0 s\" is zero"]);

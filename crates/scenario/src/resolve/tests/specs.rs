@@ -86,6 +86,48 @@ fn external_application_is_checked_against_limits() {
 }
 
 #[test]
+fn external_media_is_checked_against_limits() {
+    let keys = "media = { frame = \"3 kB\", every = \"33 ms\" }";
+    let good = toml(&format!("{PATH}[[flows]]\n{keys}\n{FLOW}"));
+    let expected = Workload::Media {
+        frame_bytes: Bytes::new(3000),
+        every_ns: Duration::from_millis(33),
+        deadline_ns: Duration::from_millis(100),
+    };
+    assert_eq!((&good.flows[0].workload, good.flows[0].label.as_str()), (&expected, "media"));
+    let json = good.to_json();
+    assert_eq!(Spec::from_json(&json).unwrap(), good);
+    for (from, to, field) in [
+        ("\"frame_bytes\":3000", "\"frame_bytes\":0", "workload.frame_bytes"),
+        ("\"frame_bytes\":3000", "\"frame_bytes\":10000001", "workload.frame_bytes"),
+        ("\"every_ns\":33000000", "\"every_ns\":0", "workload.every_ns"),
+        ("\"every_ns\":33000000", "\"every_ns\":999999", "workload.every_ns"),
+        ("\"deadline_ns\":100000000", "\"deadline_ns\":0", "workload.deadline_ns"),
+        ("\"controller\":\"media\"", "\"controller\":\"reno\"", "controller"),
+        ("\"max_cwnd\":null", "\"max_cwnd\":9", "max_cwnd"),
+        ("\"max_cwnd\":null", "\"max_cwnd\":null,\"ecn\":true", "ecn"),
+        ("\"max_cwnd\":null", "\"max_cwnd\":null,\"receiver\":\"hides_ce\"", "receiver"),
+        ("\"duration_ns\":20000000000", "\"duration_ns\":86400000000000", ""),
+    ] {
+        assert!(json.contains(from), "{from} in {json}");
+        let found = Spec::from_json(&json.replacen(from, to, 1));
+        match field {
+            // 2 618 182 frames.
+            "" => assert!(found.is_ok(), "{found:?}"),
+            _ => assert_all(&found.unwrap_err().to_string(), &[&format!("flows[0].{field}")]),
+        }
+    }
+    let controller = json.replacen("\"controller\":\"bbr1\"", "\"controller\":\"media\"", 1);
+    assert_all(&Spec::from_json(&controller).unwrap_err().to_string(), &["flows[1].controller"]);
+    let many = json.replacen("\"duration_ns\":20000000000", "\"duration_ns\":86400000000000", 1).replacen(
+        "\"every_ns\":33000000",
+        "\"every_ns\":1000000",
+        1,
+    );
+    assert_all(&Spec::from_json(&many).unwrap_err().to_string(), &["flows: \"86400001\"", "frames"]);
+}
+
+#[test]
 fn tcp_metrics_are_off_by_default() {
     let spec = |hosts: &str| toml(&format!("{PATH}[hosts]\n{hosts}\n{FLOW}")).hosts.metrics;
     assert_eq!(spec(""), None);

@@ -152,6 +152,17 @@ fn scenario(number: u64) -> (Value, Steps) {
         if draws.one_in(6) {
             flow["receiver"] = json!(draws.pick(&["splits_acks", "hides_ce", "hides_loss"]));
         }
+        if draws.one_in(12) {
+            let flow = flow.as_object_mut().expect("a table");
+            flow.retain(|key, _| {
+                ["count", "start", "stop", "stagger", "start_jitter", "rtt"].contains(&key.as_str())
+            });
+            let every = draws.pick(&["1 ms", "3.3 ms", "20 ms"]);
+            flow.insert(
+                "media".into(),
+                json!({ "frame": draws.pick(&["1 B", "1449 B", "9 kB"]), "every": every }),
+            );
+        }
     }
     let hosts = &mut document["hosts"];
     hosts["ecn"] = json!(draws.one_in(3));
@@ -245,6 +256,7 @@ fn path_limited_flows_use_rounds() {
         json!({ "flow": { "receiver": "hides_loss" } }),
         json!({ "flow": { "receiver": "splits_acks" } }),
         json!({ "path": { "queue": "codel" }, "hosts": { "ecn": true }, "flow": { "receiver": "hides_ce" } }),
+        json!({ "flow": { "controller": null, "media": { "frame": "3 kB", "every": "20 ms" } } }),
         json!({ "flow": { "size": "70 KB" } }),
         json!({ "flow": { "stop": "333 ms" } }),
         json!({ "flow": { "requests": { "size": "20 KB", "pause": "3 ms" } } }),
