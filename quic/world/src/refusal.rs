@@ -39,7 +39,11 @@ pub fn refuses_with(spec: &Spec, own: &[Own]) -> Option<String> {
         );
     }
     let place = "the world quic";
-    if let Err(error) = spec.check_no_program(place).and_then(|()| spec.check_no_lie(place)) {
+    if let Err(error) = spec
+        .check_no_program(place)
+        .and_then(|()| spec.check_no_lie(place))
+        .and_then(|()| spec.check_no_reverse(place))
+    {
         return Some(error.to_string());
     }
     spec.flows.iter().enumerate().find_map(|(index, flow)| {

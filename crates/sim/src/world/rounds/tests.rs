@@ -17,8 +17,11 @@ use serde_json::{Value, json};
 
 use crate::plug::{Maker, OwnController};
 use crate::run_plainly;
-use crate::running::OfChains;
+use crate::agenda::Winners;
+use crate::packet::{Acknowledgement, Segment};
 use crate::world::World;
+
+type OfChains = World<Winners, Chain<Segment>, Chain<Acknowledgement>>;
 
 /// A law that rounds break on purpose.
 #[derive(Clone, Copy, Debug)]
