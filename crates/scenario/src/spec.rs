@@ -212,7 +212,8 @@ pub struct HostSpec {
     /// ([`FlowSpec::ecn`]).
     #[serde(default, skip_serializing_if = "is_no")]
     pub ecn: bool,
-    /// What the sending host keeps of its connections to the receiving one; `None` if nothing.
+    /// What the sending host keeps of its connections to the receiving one; `None` if nothing. The other host, from which flows of
+    /// the reverse direction come, begins with the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metrics: Option<MetricsSpec>,
 }

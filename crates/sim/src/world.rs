@@ -553,6 +553,7 @@ fn totals(flow: &Flow, end: Time) -> FlowTotals {
     let ended = flow.ended().unwrap_or_else(|| flow.measured(end, false));
     let start_ns = flow.start.as_nanos();
     FlowTotals {
+        reverse: flow.is_reverse(),
         start_ns,
         end_ns: ended.at.as_nanos().max(start_ns),
         completed: ended.completed,

@@ -169,7 +169,8 @@ fn program(field: &str, document: &FlowDocument) -> Result<Option<Program>, Scen
 
 /// Checks that nothing says how much a program is to send: it knows by itself.
 fn check_alone(field: &str, document: &FlowDocument) -> Result<(), ScenarioError> {
-    let FlowDocument { size, bursts, requests, video, transfers, max_cwnd, receiver, direction, .. } = document;
+    let FlowDocument { size, bursts, requests, video, transfers, max_cwnd, receiver, direction, .. } =
+        document;
     let given = [
         ("size", size.is_some()),
         ("bursts", bursts.is_some()),

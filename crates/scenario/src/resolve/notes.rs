@@ -182,9 +182,7 @@ impl<'a> Way<'a> {
             if element.unit() == AdmissionUnit::Burst && !together && (!is_own || self.bursts) {
                 let why = match &parted_by {
                     Some(other) => format!("{other} sends the packets of a burst one after the other"),
-                    None if self.has_data => {
-                        "every burst has one packet (hosts.gso_max_segs = 1)".to_owned()
-                    }
+                    None if self.has_data => "every burst has one packet (hosts.gso_max_segs = 1)".to_owned(),
                     None => "acknowledgements do not come in bursts".to_owned(),
                 };
                 found.push(format!("{place}.unit = \"burst\" has no effect: {why}."));
@@ -386,9 +384,8 @@ fn unused_ecn(document: &Document, alternatives: &[Spec]) -> Vec<String> {
 fn unmarked_liars(alternatives: &[Spec]) -> Option<String> {
     let marking = |element: &ElementConfig| element.queue().is_some_and(|queue| marks(&queue.discipline));
     let hidden = |spec: &Spec| {
-        let ecn = |flow: &FlowSpec| {
-            spec.way_of(flow).iter().any(marking) && flow.ecn(&spec.hosts) != EcnUse::None
-        };
+        let ecn =
+            |flow: &FlowSpec| spec.way_of(flow).iter().any(marking) && flow.ecn(&spec.hosts) != EcnUse::None;
         spec.flows.iter().filter(|flow| flow.receiver == Some(Lie::HidesCe)).map(ecn).collect::<Vec<_>>()
     };
     let hidden: Vec<bool> = alternatives.iter().flat_map(hidden).collect();

@@ -15,10 +15,10 @@ use fullpipe_units::{Duration, Time};
 use random::Draws;
 use serde_json::{Value, json};
 
-use crate::plug::{Maker, OwnController};
-use crate::run_plainly;
 use crate::agenda::Winners;
 use crate::packet::{Acknowledgement, Segment};
+use crate::plug::{Maker, OwnController};
+use crate::run_plainly;
 use crate::world::World;
 
 type OfChains = World<Winners, Chain<Segment>, Chain<Acknowledgement>>;
