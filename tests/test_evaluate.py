@@ -230,7 +230,8 @@ def test_way_back_with_data_of_others_slows_a_flow() -> None:
     (forward, _) = one.document["flows"]
     alone = {**one.document, "flows": [forward]}
     used = [
-        measures.use("c")(Seen(fp.run(document, seed=1).runs[0], one.facts)) for document in (one.document, alone)
+        measures.use("c")(Seen(fp.run(document, seed=1).runs[0], one.facts))
+        for document in (one.document, alone)
     ]
     assert used[0] is not None and used[1] is not None
     assert used[0] < 0.9 * used[1] and used[1] > 90, used

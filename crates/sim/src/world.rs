@@ -195,7 +195,8 @@ impl<A: Agenda, F: Way, R: Way> World<A, F, R> {
         let reverse =
             reverse(&spec.reverse, &delays(|flow| flow.extra_reverse_ns), Randomness::Reverse.seed(seed))?;
         // Of the senders' host, and of the other one, where flows of the reverse direction begin.
-        let metrics = [(); 2].map(|()| spec.hosts.metrics.as_ref().map(Shared::new));
+        let kept = || spec.hosts.metrics.as_ref().map(Shared::new);
+        let metrics = [kept(), kept()];
         let mut kind: Option<Arc<Settings>> = None;
         let flows: Vec<Flow> = spec
             .flows

@@ -3,13 +3,16 @@
 
 use std::sync::atomic::AtomicBool;
 
+use fullpipe_path::Change;
 use fullpipe_record::Run;
 use fullpipe_record::measures::{Fairness, FlowMeasures, LinkMeasures, TotalMeasures};
-use fullpipe_scenario::{Format, resolve};
+use fullpipe_scenario::{Format, Spec, resolve};
+use fullpipe_sim::{Place, Simulation};
+use fullpipe_units::{Rate, Time};
 use serde_json::{Value, json};
 
 /// These flows over 20 Mbit/s and 40 ms, with `back` Mbit/s on the way back. Nothing is random.
-fn run(back: f64, flows: &[Value]) -> Run {
+fn spec(back: f64, flows: &[Value]) -> Spec {
     let flows: Vec<Value> = flows
         .iter()
         .map(|flow| {
@@ -26,8 +29,11 @@ fn run(back: f64, flows: &[Value]) -> Run {
         },
         "flows": flows,
     });
-    let spec = resolve(&document.to_string(), Format::Json, None).unwrap_or_else(|error| panic!("{error}"));
-    fullpipe_sim::run(&spec, 1, &AtomicBool::new(false)).expect("nothing cancels it")
+    resolve(&document.to_string(), Format::Json, None).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn run(back: f64, flows: &[Value]) -> Run {
+    fullpipe_sim::run(&spec(back, flows), 1, &AtomicBool::new(false)).expect("nothing cancels it")
 }
 
 fn forward(controller: &str) -> Value {
@@ -94,6 +100,27 @@ fn acks_wait_behind_reverse_data() {
     let wait = |run: &Run| LinkMeasures::of(&run.links[1]).queue_delay_ms.unwrap().p50;
     assert!(wait(&alone) < 5.0 && wait(&both) > 100.0, "{} {}", wait(&alone), wait(&both));
     assert!(rtt(&both) > rtt(&alone) + 100.0, "{} {}", rtt(&both), rtt(&alone));
+}
+
+#[test]
+fn path_of_both_directions_can_change() {
+    let spec = spec(10.0, &[forward("cubic"), reverse("bbr1")]);
+    let stepped = |change: bool| {
+        let mut simulation = Simulation::new(&spec, 1).unwrap();
+        for second in 0..20 {
+            simulation.advance(Time::from_micros(1_000_000 * second)).unwrap();
+            if change && second == 10 {
+                let slower = Change::Rate(Rate::from_bits_per_sec(1_000_000));
+                simulation.change(Place::Named("reverse"), slower).unwrap();
+            }
+        }
+        simulation.advance(Time::NEVER).unwrap();
+        simulation.finish()
+    };
+    let (whole, steps, slowed) =
+        (run(10.0, &[forward("cubic"), reverse("bbr1")]), stepped(false), stepped(true));
+    assert!(whole.flows == steps.flows && whole.links == steps.links);
+    assert!(goodput(&slowed, 1) < 0.7 * goodput(&whole, 1), "{}", goodput(&slowed, 1));
 }
 
 #[test]

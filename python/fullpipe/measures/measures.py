@@ -287,8 +287,8 @@ def explained(summaries: Iterable[Summary]) -> list[str]:
         notes.append("FCT: flow completion time, from the start of a transfer to its last byte.")
     if any(map(both_ways, runs)):
         notes.append(
-            "Flows of both directions: the values of a run are those of its forward flows and queues; marks and "
-            "early drops are of all queues, and a share is of the flows in the same direction."
+            "Flows of both directions: the values of a run are those of its forward flows and queues. Marks "
+            "and early drops are of all queues, and a share is of the flows in the same direction."
         )
     return notes + _explained_programs(runs)
 

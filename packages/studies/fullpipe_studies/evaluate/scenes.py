@@ -89,7 +89,10 @@ def unequal(c: str, vary: Vary) -> Made:
 
 def two_way(c: str, vary: Vary) -> Made:
     """A flow whose ACKs share a slow way back with the data of a CUBIC flow in the other direction."""
-    flows = [{"controller": c, "label": "c"}, {"controller": "cubic", "label": "back", "direction": "reverse"}]
+    flows = [
+        {"controller": c, "label": "c"},
+        {"controller": "cubic", "label": "back", "direction": "reverse"},
+    ]
     return made(vary, flows, rate=20, path={"reverse": {"rate": "2 Mbit/s", "buffer": "50 packets"}})
 
 
