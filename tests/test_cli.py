@@ -138,6 +138,30 @@ def test_run_shows_missed_frames_of_media(in_empty_folder: Path) -> None:
     assert elsewhere.returncode == 2 and "only the simulator runs" in elsewhere.stderr, elsewhere.stderr
 
 
+def test_flows_of_both_directions_are_measured_apart(in_empty_folder: Path) -> None:
+    text = (
+        'duration = "3 s"\n[path]\nrate = "20 Mbit/s"\nrtt = "20 ms"\nreverse = { rate = "2 Mbit/s" }\n'
+        '[[flows]]\ncontroller = "cubic"\n[[flows]]\ncontroller = "reno"\ndirection = "reverse"\n'
+    )
+    Path("two.toml").write_text(text, encoding="utf-8")
+    done = command("run", "two.toml", "--json", "--out", "here")
+    assert done.returncode == 0, done.stderr
+    (result,) = json.loads(done.stdout)["results"]
+    run = json.loads(Path("here/runs/sim-two-seed1.json").read_text(encoding="utf-8"))
+    forward, back = run["summary"]["flows"]
+    assert result["goodput_bps"]["mean"] == forward["goodput_bps"] > back["goodput_bps"]
+    assert (forward.get("reverse"), back["reverse"]) == (None, True)
+    assert [one["share"] for one in run["summary"]["fairness"]["shares"]] == [1, 1]
+    shown = command("run", "two.toml", "--out", "here")
+    assert "Flows of both directions" in shown.stdout
+    # The control: of one direction, both count.
+    Path("one.toml").write_text(text.replace('direction = "reverse"', ""), encoding="utf-8")
+    one = command("run", "one.toml", "--out", "here")
+    assert "Flows of both directions" not in one.stdout
+    kernel = command("run", "two.toml", "--world", "kernel", "--out", "here")
+    assert kernel.returncode != 0 and "flows[1].direction" in kernel.stderr, kernel.stderr
+
+
 def test_run_accepts_seeds_and_prints_json(in_empty_folder: Path) -> None:
     Path("s.toml").write_text(
         'duration = "1 s"\nseed = 5\ncompare = ["reno"]\n'

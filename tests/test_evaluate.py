@@ -238,6 +238,19 @@ def test_frames_of_media_are_measured() -> None:
     assert delays[0] == pytest.approx(25, abs=2) and (delays[1] is None or delays[1] > 100), delays
 
 
+def test_way_back_with_data_of_others_slows_a_flow() -> None:
+    (scene,) = next(one for one in criteria.every() if one.section == "beyond b").scenes
+    one = scene.made("cubic", 1)
+    (forward, _) = one.document["flows"]
+    alone = {**one.document, "flows": [forward]}
+    used = [
+        measures.use("c")(Seen(fp.run(document, seed=1).runs[0], one.facts))
+        for document in (one.document, alone)
+    ]
+    assert used[0] is not None and used[1] is not None
+    assert used[0] < 0.9 * used[1] and used[1] > 90, used
+
+
 def test_share_of_marks_is_windowed() -> None:
     one = scenes.alone("x", rate=20, ecn=True, seconds=8, after=0, path={"queue": "step"}).made("dctcp", 1)
     (run,) = fp.run(one.document, seed=1).runs

@@ -34,6 +34,7 @@ VALUES: dict[str, list[Any]] = {
     "delay": ["9 ms"],
     "deliveries": ["slow.trace"],
     "demand": ["1 ms"],
+    "direction": ["reverse"],
     "duration": ["700 ms"],
     "ecn": [True],
     "every": ["7 ms"],

@@ -14,10 +14,12 @@ use crate::host::MAX_FLOWS;
 /// The settings of the hosts, which all connections share.
 ///
 /// # Errors
-/// When some flows are to negotiate ECN and others are not, a receiver is to lie, or a flow is media.
+/// When some flows are to negotiate ECN and others are not, a receiver is to lie, or a flow is media or goes the other way.
 pub(crate) fn hosts_of(spec: &Spec) -> Result<HostSpec, KernelError> {
-    spec.check_no_lie("the kernel")
-        .and_then(|()| spec.check_no_media("the kernel"))
+    let place = "the kernel";
+    spec.check_no_lie(place)
+        .and_then(|()| spec.check_no_media(place))
+        .and_then(|()| spec.check_no_reverse(place))
         .map_err(|error| unsupported_field(error.field, &error.given, &error.problem, error.fix))?;
     match spec.shared_ecn() {
         Ok(ecn) => Ok(HostSpec { ecn, ..spec.hosts.clone() }),
@@ -105,7 +107,7 @@ mod tests {
     use super::*;
     use crate::testing::spec;
     use fullpipe_scenario::controller::ControllerChoice;
-    use fullpipe_scenario::spec::Lie;
+    use fullpipe_scenario::spec::{Direction, Lie};
 
     #[test]
     fn kernel_limitations_are_refused_by_field() {
@@ -128,6 +130,10 @@ mod tests {
         let media = fullpipe_scenario::resolve(text, fullpipe_scenario::Format::Toml, None).unwrap();
         let expected = "flows[0].media: \"media\" is a flow that only the simulator runs, not the kernel";
         assert_eq!(check(&media).unwrap_err().to_string(), expected);
+        let mut other_way = spec(100_000);
+        other_way.flows[0].direction = Direction::Reverse;
+        let expected = "flows[0].direction: \"reverse\" is a direction in which the kernel sends no data";
+        assert_eq!(check(&other_way).unwrap_err().to_string(), expected);
         let mut of_a_stack = spec(100_000);
         of_a_stack.flows[0].controller = ControllerChoice::parse("quinn:bbr").unwrap();
         let error = check(&of_a_stack).unwrap_err();

@@ -2,7 +2,7 @@
 
 use fullpipe_path::config::{ElementConfig, QueueConfig, Schedule};
 use fullpipe_scenario::controller::ControllerChoice;
-use fullpipe_scenario::spec::{FlowSpec, HostModel, HostSpec, Spec, Workload};
+use fullpipe_scenario::spec::{Direction, FlowSpec, HostModel, HostSpec, Spec, Workload};
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 
 /// A scenario of one flow over 100 Mbit/s and 40 ms.
@@ -25,6 +25,7 @@ pub(crate) fn spec(buffer_bytes: u64) -> Spec {
         max_cwnd: None,
         ecn: None,
         receiver: None,
+        direction: Direction::Forward,
         program: None,
     };
     Spec {

@@ -7,11 +7,13 @@
 //! * A flow's goodput is its bytes over its own lifetime. The total of several flows is all their bytes over the time from
 //!   the first start to the last end. Goodputs over different lifetimes are never added: two flows that run one after the
 //!   other at the link's rate have that rate in total, not twice.
+//! * Flows of the two directions of a path share no capacity. What a run has in total, and Jain's index, are those of its forward
+//!   flows, or of the others if all go the other way. A flow's share is its part of what the flows of its direction delivered.
 //! * A measure that cannot be computed from the record, e.g. an RTT without a time series, is `None`, never zero.
 
 use serde::Serialize;
 
-use crate::run::{FlowRecord, FlowSeries, LinkRecord, Run, present};
+use crate::run::{FlowRecord, FlowSeries, FlowTotals, LinkRecord, Run, present};
 
 /// How a quantity is spread over its samples, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -120,25 +122,32 @@ fn completions_ns(flow: &FlowRecord) -> impl Iterator<Item = u64> {
 /// What all flows of a run achieved together.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TotalMeasures {
-    /// Application bits that all flows delivered in order, per second of the time from the first flow's start to the last
-    /// flow's end. Flows that never ran do not extend that time. Zero if none ran.
+    /// Application bits that the flows of one direction delivered in order, per second of the time from the first flow's start to
+    /// the last flow's end: of the forward one, unless all go the other way. Flows that never ran do not extend that time. Zero if
+    /// none ran.
     pub total_goodput_bps: f64,
-    /// Completion times of the transfers of all flows (see [`FlowMeasures::fct_ms`]), with equal weights.
+    /// Completion times of the transfers of these flows (see [`FlowMeasures::fct_ms`]), with equal weights.
     pub fct_ms: Option<DistributionMs>,
 }
 
 impl TotalMeasures {
     /// Measures all flows of a run together.
     pub fn of(flows: &[FlowRecord]) -> TotalMeasures {
-        let ran = || flows.iter().map(|flow| &flow.totals).filter(|totals| totals.lifetime_ns() > 0);
+        let ran = || counted(flows).map(|flow| &flow.totals).filter(|totals| totals.lifetime_ns() > 0);
         let first_ns = ran().map(|totals| totals.start_ns).min().unwrap_or(0);
         let last_ns = ran().map(|totals| totals.end_ns).max().unwrap_or(0);
         let bytes = ran().map(|totals| totals.delivered_bytes).sum();
         TotalMeasures {
             total_goodput_bps: bits_per_second(bytes, last_ns - first_ns).unwrap_or(0.0),
-            fct_ms: DistributionMs::of_nanos(flows.iter().flat_map(completions_ns)),
+            fct_ms: DistributionMs::of_nanos(counted(flows).flat_map(completions_ns)),
         }
     }
+}
+
+/// The flows that a run's totals are of: of one direction.
+fn counted(flows: &[FlowRecord]) -> impl Iterator<Item = &FlowRecord> {
+    let reverse = flows.iter().all(|flow| flow.totals.reverse);
+    flows.iter().filter(move |flow| flow.totals.reverse == reverse)
 }
 
 /// What one queue of the path did to the traffic.
@@ -170,34 +179,37 @@ impl LinkMeasures {
 pub struct Fairness {
     /// Jain's index of the flows' goodputs, each over its own lifetime, so that a flow that starts late does not seem
     /// treated unfairly: 1 when all are equal, 1/n when one of n flows has everything. `None` when no flow has any, and
-    /// when there is no time at which all flows ran: such flows did not share the path.
+    /// when there is no time at which all flows ran: such flows did not share the path. Of the forward flows, if there are any.
     pub jain_index: Option<f64>,
     /// One for each flow, in the order of the run.
     pub shares: Vec<Share>,
 }
 
-/// One flow's part of what all flows delivered, and so of the total goodput.
+/// One flow's part of what all flows of its direction delivered, and so of their total goodput.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Share {
     /// The flow.
     pub label: String,
-    /// Its part of the application bytes that all flows delivered, 0 to 1; `None` when no flow delivered anything.
+    /// Its part of the application bytes that all flows of its direction delivered, 0 to 1; `None` when they delivered nothing.
     pub share: Option<f64>,
 }
 
 impl Fairness {
     /// Fairness among the flows of `run`, including those that never started.
     pub fn of(run: &Run) -> Fairness {
-        let totals = || run.flows.iter().map(|flow| &flow.totals);
-        let delivered: u64 = totals().map(|totals| totals.delivered_bytes).sum();
+        let totals = || counted(&run.flows).map(|flow| &flow.totals);
+        let mut delivered = [0; 2];
+        for FlowTotals { reverse, delivered_bytes, .. } in run.flows.iter().map(|flow| flow.totals) {
+            delivered[reverse as usize] += delivered_bytes;
+        }
         let shares = run.flows.iter().map(|flow| Share {
             label: flow.label.clone(),
-            share: ratio(flow.totals.delivered_bytes, delivered),
+            share: ratio(flow.totals.delivered_bytes, delivered[flow.totals.reverse as usize]),
         });
         // A flow that never started got no share from those that ran.
         let ran = || totals().filter(|totals| totals.lifetime_ns() > 0);
         let together = ran().map(|totals| totals.start_ns).max() < ran().map(|totals| totals.end_ns).min();
-        let goodputs: Vec<f64> = run.flows.iter().map(|flow| FlowMeasures::of(flow).goodput_bps).collect();
+        let goodputs: Vec<f64> = counted(&run.flows).map(|flow| FlowMeasures::of(flow).goodput_bps).collect();
         Fairness { jain_index: together.then(|| jain_index(&goodputs)).flatten(), shares: shares.collect() }
     }
 }

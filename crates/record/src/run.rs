@@ -117,6 +117,9 @@ pub struct FlowRecord {
 /// Totals of a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowTotals {
+    /// Whether its data went over the path back, and its ACKs over the path.
+    #[serde(default, skip_serializing_if = "is_no")]
+    pub reverse: bool,
     /// When the application began to connect, including jitter.
     pub start_ns: u64,
     /// End of the measured interval: completion of a flow that ends by itself, its stop, or the end of the run.
@@ -531,6 +534,10 @@ impl LinkSeries {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+}
+
+fn is_no(value: &bool) -> bool {
+    !value
 }
 
 /// Whether a total is left out of summaries, as it is where no discipline could have made it another.

@@ -32,7 +32,7 @@
 //! and ends with `missed_frames`. Keys are in this order. A measure that cannot be computed from the record is null; [`crate::measures`] defines each.
 //! `early_packets` and `marked_packets` are left out where they are 0, and what an application wrote where it is not known:
 //! `written_ns` and `write_ms` of a flow that has not written everything, and everywhere if the world does not count it.
-//! The provenance ends with `unsupported`, a list of sentences, unless it is empty.
+//! A flow whose data went over the path back also has `"reverse": true`, before `start_ns`. The provenance ends with `unsupported`, a list of sentences, unless it is empty.
 
 use serde::Serialize;
 

@@ -38,7 +38,7 @@ use crate::metrics::Metric;
 use crate::program::Side;
 use crate::quantity::{Count, QuantityText, Size};
 use crate::reader;
-use crate::spec::{HostModel, Lie};
+use crate::spec::{Direction, HostModel, Lie};
 use crate::unit::Unit;
 
 /// A Fullpipe scenario: a path, the flows that cross it, and the duration.
@@ -353,10 +353,13 @@ pub struct FlowDocument {
     pub rtt: Option<QuantityText<Duration>>,
     /// Name in records and reports, numbered where `count` is above 1. Default: the controller.
     pub label: Option<String>,
-    /// A fixed cap on its window: packets, or bytes on the wire, or bandwidth-delay products at its own `rtt`.
+    /// A fixed cap on its window: packets, or bytes on the wire, or bandwidth-delay products at its own `rtt` and in its direction.
     pub max_cwnd: Option<QuantityText<Size>>,
     /// Whether its connection negotiates ECN. A controller that needs ECN negotiates it in any case. Default: as `hosts.ecn`.
     pub ecn: Option<bool>,
+    /// Which way its data go. With `reverse` they go over `path.reverse`, which then needs a rate, and its ACKs share the queues of
+    /// `path` with the data of other flows. Only the simulator has such flows. Default: forward.
+    pub direction: Option<Direction>,
     /// How its receiver lies: it acknowledges lost data as received, sends two ACKs for each arrival, or echoes no mark. Only
     /// the simulator's can. `hides_loss` is for flows that send as much as they can. Default: it does not lie.
     pub receiver: Option<Lie>,

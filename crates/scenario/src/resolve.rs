@@ -190,7 +190,6 @@ fn frame(document: &Document, files: Files<'_>) -> Result<Frame, ScenarioError> 
     };
     let packet = Bytes::new(mtu.0);
     let path = path::resolve(path, packet, duration, files)?;
-    check_packets(document, duration, packet, path.rate)?;
     let spec = Spec {
         name: name.to_string(),
         duration_ns: duration,
@@ -204,22 +203,23 @@ fn frame(document: &Document, files: Files<'_>) -> Result<Frame, ScenarioError> 
         keep_series: document.record.series.unwrap_or(true),
         seed,
     };
-    Ok(Frame { spec, rtt: path.rtt, rate: path.rate })
+    let frame = Frame { spec, rtt: path.rtt, rate: path.rate };
+    check_packets(&document.duration, &frame, frame.rate)?;
+    Ok(frame)
 }
 
-/// Checks that the bottleneck does not carry more packets than can be simulated in reasonable time.
+/// Checks that a bottleneck of that rate does not carry more packets than can be simulated in reasonable time.
 fn check_packets(
-    document: &Document,
-    duration: Duration,
-    packet: Bytes,
+    written: &Option<QuantityText<Duration>>,
+    frame: &Frame,
     rate: Rate,
 ) -> Result<(), ScenarioError> {
-    let packets = rate.bytes_in(duration).as_u64() / packet.as_u64();
+    let packets = rate.bytes_in(frame.spec.duration_ns).as_u64() / frame.packet().as_u64();
     if packets <= bounds::MAX_PACKETS {
         return Ok(());
     }
     let problem = format!("at {} allows {packets} packets", rate.text());
-    Err(default(&document.duration, "20 s")
+    Err(default(written, "20 s")
         .error("duration", problem)
         .expected(format!("a duration and a rate that give at most {} packets", bounds::MAX_PACKETS))
         .fix("make duration shorter, or the rate lower"))

@@ -111,6 +111,28 @@ impl Spec {
             .fix("choose a controller, or use the simulator (--world sim)"))
     }
 
+    /// Whether a flow's data go over the reverse path.
+    pub fn has_reverse_flows(&self) -> bool {
+        self.flows.iter().any(FlowSpec::is_reverse)
+    }
+
+    /// What a flow's data pass.
+    pub(crate) fn way_of(&self, flow: &FlowSpec) -> &[ElementConfig] {
+        if flow.is_reverse() { &self.reverse } else { &self.forward }
+    }
+
+    /// For worlds in which all flows go one way: checks that none goes the other way. `place` is the world in words.
+    ///
+    /// # Errors
+    /// When one does: the first.
+    pub fn check_no_reverse(&self, place: &str) -> Result<(), ScenarioError> {
+        let Some(index) = self.flows.iter().position(FlowSpec::is_reverse) else { return Ok(()) };
+        let problem = format!("is a direction in which {place} sends no data");
+        Err(ScenarioError::new(&format!("flows[{index}].direction"), "reverse", problem)
+            .expected("flows in the forward direction")
+            .fix("leave direction out, or use the simulator (--world sim)"))
+    }
+
     /// Whether connections negotiate ECN, for worlds whose hosts have one setting for all of them (Linux `net.ipv4.tcp_ecn`).
     /// Connections whose controller needs ECN do not count.
     ///
@@ -204,7 +226,8 @@ pub struct HostSpec {
     /// ([`FlowSpec::ecn`]).
     #[serde(default, skip_serializing_if = "is_no")]
     pub ecn: bool,
-    /// What the sending host keeps of its connections to the receiving one; `None` if nothing.
+    /// What the sending host keeps of its connections to the receiving one; `None` if nothing. The other host, from which flows of
+    /// the reverse direction come, begins with the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metrics: Option<MetricsSpec>,
 }
@@ -276,6 +299,24 @@ impl Lie {
     }
 }
 
+/// Which way a flow's data go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// Over the path, and its ACKs over the path back.
+    #[default]
+    Forward,
+    /// Over the path back, and its ACKs over the path, where they share the queues with the data of other flows (Zhang, Shenker
+    /// and Clark, SIGCOMM 1991: two-way traffic).
+    Reverse,
+}
+
+impl Direction {
+    fn is_forward(&self) -> bool {
+        *self == Direction::Forward
+    }
+}
+
 /// One flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowSpec {
@@ -305,6 +346,9 @@ pub struct FlowSpec {
     /// How its receiver lies; `None` if it does not. Worlds whose hosts cannot lie refuse it ([`Spec::check_no_lie`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receiver: Option<Lie>,
+    /// Which way its data go. Worlds in which all go one way refuse the other ([`Spec::check_no_reverse`]).
+    #[serde(default, skip_serializing_if = "Direction::is_forward")]
+    pub direction: Direction,
     /// The program that sends its packets; `None` for a flow that the world itself makes, with its controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<Program>,
@@ -315,6 +359,11 @@ impl FlowSpec {
     /// the user's own says itself whether it needs it.
     pub fn is_paced(&self, hosts: &HostSpec) -> bool {
         hosts.pacing || self.controller.params().is_some_and(|params| params.needs_pacing())
+    }
+
+    /// Whether its data go over the reverse path.
+    pub fn is_reverse(&self) -> bool {
+        !self.direction.is_forward()
     }
 
     /// How its connection uses ECN: as its controller needs it, or else as the flow is set, or else as the hosts are.

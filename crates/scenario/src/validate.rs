@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use fullpipe_units::{Bytes, Duration, Time};
+use fullpipe_path::rates;
+use fullpipe_units::{Bytes, Duration, Rate, Time};
 
 use crate::bounds::{self, MAX_KEPT_RTT, MAX_KEPT_RTTVAR, MAX_REORDERING, MAX_WINDOW};
 use crate::check::{Result, delay, demand, name, within};
@@ -80,9 +81,10 @@ fn flows(spec: &Spec) -> Result {
     demand(frames <= most, "flows", frames, format!("at most {most} frames of all flows together"))?;
     let expected = format!("at most {most_packets} packets of the frames of all flows together");
     demand(packets <= most_packets, "flows", packets, expected)?;
+    let has_reverse_rate = rates::highest_rate(&spec.reverse) != Rate::MAX;
     let mut labels = BTreeSet::new();
     for (index, checked) in spec.flows.iter().enumerate() {
-        flow(checked, spec.mss(), spec.duration_ns)
+        flow(checked, spec.mss(), spec.duration_ns, has_reverse_rate)
             .map_err(|error| error.inside(&format!("flows[{index}]")))?;
         let unique = labels.insert(checked.label.as_str());
         demand(unique, &format!("flows[{index}].label"), &checked.label, "a unique label for each flow")?;
@@ -90,7 +92,7 @@ fn flows(spec: &Spec) -> Result {
     Ok(())
 }
 
-fn flow(flow: &FlowSpec, mss: u32, duration: Duration) -> Result {
+fn flow(flow: &FlowSpec, mss: u32, duration: Duration, has_reverse_rate: bool) -> Result {
     let long = bounds::MAX_DURATION;
     demand(!flow.label.is_empty(), "label", &flow.label, "a label")?;
     let is_program = flow.controller.is_program();
@@ -124,6 +126,10 @@ fn flow(flow: &FlowSpec, mss: u32, duration: Duration) -> Result {
             "a bulk flow for a receiver that hides loss",
         )?;
         demand(!is_program, "receiver", lie.name(), "no receiver beside a program")?;
+    }
+    if flow.is_reverse() {
+        demand(!is_program, "direction", "reverse", "no direction beside a program")?;
+        demand(has_reverse_rate, "direction", "reverse", "an element with a rate in reverse")?;
     }
     delay("extra_forward_ns", flow.extra_forward_ns)?;
     delay("extra_reverse_ns", flow.extra_reverse_ns)?;

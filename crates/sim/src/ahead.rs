@@ -3,10 +3,9 @@
 //! The paths know which packets arrive next, the agenda which timer is next. Each of them is looked at several times,
 //! the nearer the deeper: the packet itself, then its flow, then the windows that the flow points to. No result depends on it.
 
-use fullpipe_path::Carrier;
-
 use crate::flow::Flow;
-use crate::packet::{Acknowledgement, Segment};
+use crate::packet::Load;
+use crate::world::Way;
 
 /// Flows that the caches of a core hold, about.
 const FEW: usize = 128;
@@ -39,7 +38,7 @@ impl Lookahead {
 
     /// A segment is about to be taken from the path.
     #[inline(never)]
-    pub(crate) fn at_segment(path: &impl Carrier<Segment>, flows: &[Flow]) {
+    pub(crate) fn at_segment(path: &impl Way, flows: &[Flow]) {
         path.prefetch(PACKET);
         if let Some((packet, _)) = path.ahead(FLOW) {
             flows[packet.class as usize].prefetch_receiver();
@@ -51,12 +50,14 @@ impl Lookahead {
 
     /// An acknowledgement is about to be taken from the path.
     #[inline(never)]
-    pub(crate) fn at_acknowledgement(path: &impl Carrier<Acknowledgement>, flows: &[Flow]) {
+    pub(crate) fn at_acknowledgement(path: &impl Way, flows: &[Flow]) {
         path.prefetch(PACKET);
         if let Some((packet, _)) = path.ahead(FLOW) {
             flows[packet.class as usize].prefetch_sender();
         }
-        if let Some((packet, ack)) = path.ahead(WINDOW) {
+        if let Some((packet, load)) = path.ahead(WINDOW)
+            && let Some(ack) = load.acknowledgement()
+        {
             flows[packet.class as usize].prefetch_window(ack);
         }
     }

@@ -167,6 +167,11 @@ impl Flow {
         }
     }
 
+    /// Whether its data go over the reverse path, and its ACKs over the forward one.
+    pub(crate) fn is_reverse(&self) -> bool {
+        self.settings.is_reverse
+    }
+
     /// Its number.
     pub(crate) fn index(&self) -> u32 {
         self.index

@@ -13,9 +13,9 @@ use fullpipe_units::{Bytes, Duration, Time};
 use serde_json::{Value, json};
 
 use crate::agenda::Winners;
-use crate::packet::{Acknowledgement, Segment};
+use crate::packet::{Acknowledgement, Load, Segment};
 use crate::plug::Plugged;
-use crate::world::{Observer, World};
+use crate::world::{Way, World};
 
 /// A path that meddles with the codepoints of packets, when they enter and when they leave.
 #[derive(Debug)]
@@ -25,7 +25,9 @@ struct Meddling<P> {
     on_exit: fn(Ecn) -> Ecn,
 }
 
-impl Observer for Meddling<Segment> {}
+impl<L: Load> Way for Meddling<L> {
+    type Load = L;
+}
 
 impl<P: Clone> Carrier<P> for Meddling<P> {
     fn new(elements: &[ElementConfig], delays: &[Duration], seed: u64) -> Result<Meddling<P>, ConfigError> {

@@ -1,4 +1,4 @@
-//! Packets: data segments in one direction, acknowledgements in the other.
+//! Packets: data segments in one direction, acknowledgements in the other; both in each, if flows go both ways.
 //!
 //! Sequence numbers count segments, not bytes: every segment of a flow is full-sized except its last.
 
@@ -266,6 +266,85 @@ impl Acknowledgement {
     }
 }
 
+/// What one direction of a path carries.
+pub(crate) trait Load: Clone {
+    /// Whether there are flows in both directions, so that segments and acknowledgements share a queue.
+    const MIXED: bool = false;
+    fn of_segment(segment: Segment) -> Self;
+    fn of_acknowledgement(ack: Acknowledgement) -> Self;
+    fn segment(&self) -> Option<&Segment>;
+    fn acknowledgement(&self) -> Option<&Acknowledgement>;
+}
+
+impl Load for Segment {
+    #[inline]
+    fn of_segment(segment: Segment) -> Segment {
+        segment
+    }
+
+    fn of_acknowledgement(_: Acknowledgement) -> Segment {
+        unreachable!("all flows go forward")
+    }
+
+    #[inline]
+    fn segment(&self) -> Option<&Segment> {
+        Some(self)
+    }
+
+    #[inline]
+    fn acknowledgement(&self) -> Option<&Acknowledgement> {
+        None
+    }
+}
+
+impl Load for Acknowledgement {
+    fn of_segment(_: Segment) -> Acknowledgement {
+        unreachable!("all flows go forward")
+    }
+
+    #[inline]
+    fn of_acknowledgement(ack: Acknowledgement) -> Acknowledgement {
+        ack
+    }
+
+    #[inline]
+    fn segment(&self) -> Option<&Segment> {
+        None
+    }
+
+    #[inline]
+    fn acknowledgement(&self) -> Option<&Acknowledgement> {
+        Some(self)
+    }
+}
+
+/// A segment of a flow in one direction, or an acknowledgement of one in the other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Either {
+    Segment(Segment),
+    Acknowledgement(Acknowledgement),
+}
+
+impl Load for Either {
+    const MIXED: bool = true;
+
+    fn of_segment(segment: Segment) -> Either {
+        Either::Segment(segment)
+    }
+
+    fn of_acknowledgement(ack: Acknowledgement) -> Either {
+        Either::Acknowledgement(ack)
+    }
+
+    fn segment(&self) -> Option<&Segment> {
+        if let Either::Segment(segment) = self { Some(segment) } else { None }
+    }
+
+    fn acknowledgement(&self) -> Option<&Acknowledgement> {
+        if let Either::Acknowledgement(ack) = self { Some(ack) } else { None }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -328,5 +407,6 @@ mod tests {
     #[test]
     fn packets_are_small() {
         assert_eq!((size_of::<Segment>(), size_of::<Acknowledgement>()), (16, 48));
+        assert_eq!(size_of::<Either>(), 48);
     }
 }

@@ -3,18 +3,14 @@
 use std::fmt;
 use std::sync::atomic::AtomicBool;
 
-use fullpipe_path::{Carrier, Chain, Change, QueueView};
+use fullpipe_path::{Chain, Change, Hops, QueueView};
 use fullpipe_record::{FlowSeries, LinkSeries, Run};
 use fullpipe_scenario::spec::Spec;
 use fullpipe_units::Time;
 
-use crate::agenda::{Agenda, Winners};
+use crate::agenda::Agenda;
 use crate::flow::Flow;
-use crate::packet::{Acknowledgement, Segment};
-use crate::world::{Observer, World};
-
-/// The world of a run that nobody logs.
-pub(crate) type OfChains = World<Winners, Chain<Segment>, Chain<Acknowledgement>>;
+use crate::world::{Way, World};
 
 /// A path that may change.
 pub(crate) trait Changing {
@@ -25,6 +21,12 @@ pub(crate) trait Changing {
 impl<P: Clone> Changing for Chain<P> {
     fn change(&mut self, now: Time, index: usize, from: Time, change: Change) {
         Chain::change(self, now, index, from, change);
+    }
+}
+
+impl<P: Clone> Changing for Hops<P> {
+    fn change(&mut self, _: Time, _: usize, _: Time, _: Change) {
+        unreachable!("the oracle is built as fixed")
     }
 }
 
@@ -59,8 +61,8 @@ pub(crate) trait Running: fmt::Debug {
 impl<A, F, R> Running for World<A, F, R>
 where
     A: Agenda + fmt::Debug,
-    F: Carrier<Segment> + Observer + Changing + fmt::Debug,
-    R: Carrier<Acknowledgement> + Changing + fmt::Debug,
+    F: Way + Changing + fmt::Debug,
+    R: Way + Changing + fmt::Debug,
 {
     fn has_begun(&self) -> bool {
         World::has_begun(self)

@@ -12,12 +12,11 @@ use fullpipe_units::{Bytes, Duration, Rate, Time};
 use crate::agenda::Winners;
 use crate::error::SimError;
 use crate::flow::Flow;
-use crate::packet::{Acknowledgement, Segment};
 use crate::plug::{MakeController, Maker, OwnController};
-use crate::running::{OfChains, Running};
+use crate::running::Running;
 use crate::series;
 use crate::tap::{Tap, Tapped};
-use crate::world::World;
+use crate::world::world_of;
 
 /// Whether a run goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,8 +65,8 @@ impl Simulation {
     /// # Errors
     /// When the path cannot be built (`scenario` resolves only paths that can).
     pub fn new(spec: &Spec, seed: u64) -> Result<Simulation, SimError> {
-        let world: OfChains = World::new(spec, seed, Chain::changing, Chain::changing)?;
-        Ok(Simulation { spec: spec.clone(), seed, world: Box::new(world), changing: true })
+        let world = world_of!(Winners, Chain, spec, seed, Chain::changing, Chain::changing);
+        Ok(Simulation { spec: spec.clone(), seed, world, changing: true })
     }
 
     /// The same run on a path that nobody will change, which is faster: what becomes of a packet can be computed when it is
@@ -76,8 +75,8 @@ impl Simulation {
     /// # Errors
     /// As [`Simulation::new`].
     pub fn fixed(spec: &Spec, seed: u64) -> Result<Simulation, SimError> {
-        let world: OfChains = World::new(spec, seed, Chain::new, Chain::new)?;
-        Ok(Simulation { spec: spec.clone(), seed, world: Box::new(world), changing: false })
+        let world = world_of!(Winners, Chain, spec, seed, Chain::new, Chain::new);
+        Ok(Simulation { spec: spec.clone(), seed, world, changing: false })
     }
 
     /// The same, and `log` is told what happens to each packet. The record is the same.
@@ -88,13 +87,15 @@ impl Simulation {
     #[inline]
     pub fn logged(spec: &Spec, seed: u64, log: Box<dyn Log + Send>) -> Result<Simulation, SimError> {
         let tap = Tap::new(spec, log);
-        let world: World<Winners, Tapped<Segment>, Tapped<Acknowledgement>> = World::new(
+        let world = world_of!(
+            Winners,
+            Tapped,
             spec,
             seed,
             |elements, delays, seed| Tapped::new(&tap, elements, delays, seed),
             |elements, delays, seed| Tapped::new(&tap, elements, delays, seed),
-        )?;
-        Ok(Simulation { spec: spec.clone(), seed, world: Box::new(world), changing: false })
+        );
+        Ok(Simulation { spec: spec.clone(), seed, world, changing: false })
     }
 
     /// A run in which queues have disciplines that are not built in: by the name of the queue in the scenario, in either
@@ -121,13 +122,15 @@ impl Simulation {
                 return Err(SimError::refused("path.queue", format!("there is no queue {name}"), expected));
             }
         }
-        let world: OfChains = World::new(
+        let world = world_of!(
+            Winners,
+            Chain,
             spec,
             seed,
             |elements, delays, seed| Chain::changing_with_disciplines(elements, delays, seed, forward),
             |elements, delays, seed| Chain::changing_with_disciplines(elements, delays, seed, reverse),
-        )?;
-        Ok(Simulation { spec: spec.clone(), seed, world: Box::new(world), changing: true })
+        );
+        Ok(Simulation { spec: spec.clone(), seed, world, changing: true })
     }
 
     /// Gives a flow, whose controller in the scenario is `own:NAME` or `FILE.py:CLASS`, that controller. The flow is paced if

@@ -16,10 +16,10 @@ use fullpipe_scenario::spec::{FlowSpec, Spec};
 use fullpipe_units::{Duration, Rate, Time};
 
 use crate::flow::Flow;
-use crate::packet::{AckKind, Acknowledgement, Flags, Segment, widened};
+use crate::packet::{AckKind, Acknowledgement, Either, Flags, Load, Segment, widened};
 use crate::running::Changing;
 use crate::series;
-use crate::world::Observer;
+use crate::world::Way;
 
 /// Short segments that a flow remembers: a transfer has one, and only the latest of them matter.
 const SHORT: usize = 64;
@@ -200,7 +200,9 @@ impl<P: Clone> Changing for Tapped<P> {
     }
 }
 
-impl Observer for Tapped<Segment> {
+impl<L: Load + Payload> Way for Tapped<L> {
+    type Load = L;
+
     fn after_event(&mut self, now: Time, flow: &Flow) {
         self.tap.recorder().after_event(now, flow);
     }
@@ -253,6 +255,29 @@ impl Payload for Acknowledgement {
         let Recorder { log, flows } = recorder;
         let ack = flows[packet.class as usize].acknowledged(now, self, packet, number);
         log.take(now, packet.class, &Event::Acknowledged(&ack));
+    }
+}
+
+impl Payload for Either {
+    fn offered(&self, recorder: &mut Recorder, now: Time, packet: &Packet) -> u64 {
+        match self {
+            Either::Segment(segment) => segment.offered(recorder, now, packet),
+            Either::Acknowledgement(ack) => ack.offered(recorder, now, packet),
+        }
+    }
+
+    fn dropped(&self, recorder: &mut Recorder, now: Time, flow: u32, drop: Dropped<'_>) {
+        match self {
+            Either::Segment(segment) => segment.dropped(recorder, now, flow, drop),
+            Either::Acknowledgement(ack) => ack.dropped(recorder, now, flow, drop),
+        }
+    }
+
+    fn left(&self, recorder: &mut Recorder, now: Time, packet: &Packet, number: u64) {
+        match self {
+            Either::Segment(segment) => segment.left(recorder, now, packet, number),
+            Either::Acknowledgement(ack) => ack.left(recorder, now, packet, number),
+        }
     }
 }
 

@@ -27,20 +27,22 @@ impl Books {
         let mut books = Books::default();
         for flow in flows {
             let segments = flow.sender.as_ref().map_or(0, |sender| sender.counters.segments_sent);
-            books.forward.sent += flow.syns_sent + segments;
+            let Books { forward, reverse } = &mut books;
+            let (data, acks) = if flow.is_reverse() { (reverse, forward) } else { (forward, reverse) };
+            data.sent += flow.syns_sent + segments;
             if let Some(media) = flow.media() {
-                books.forward.sent += media.datagrams_sent();
-                books.forward.arrived += media.arrived;
+                data.sent += media.datagrams_sent();
+                data.arrived += media.arrived;
                 assert!(
                     media.delivered_bytes <= media.written_bytes(),
                     "more delivered than was sent: {media:?}"
                 );
             }
-            books.forward.arrived += flow.syns_arrived;
-            books.reverse.sent += flow.acks_sent;
-            books.reverse.arrived += flow.acks_arrived;
+            data.arrived += flow.syns_arrived;
+            acks.sent += flow.acks_sent;
+            acks.arrived += flow.acks_arrived;
             let Some(receiver) = &flow.receiver else { continue };
-            books.forward.arrived += receiver.arrived_segments + flow.merging_segments();
+            data.arrived += receiver.arrived_segments + flow.merging_segments();
             // Every segment that arrived is delivered, waits for a hole, had arrived before, or was too old.
             let kept = receiver.delivered_segments() - receiver.hidden_segments as u64
                 + receiver.waiting_segments()

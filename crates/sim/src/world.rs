@@ -22,7 +22,7 @@ use crate::error::SimError;
 use crate::flow::{Flow, FlowConfig, ReturnWire, Settings};
 use crate::hosts::{self, Hosts};
 use crate::media::Media;
-use crate::packet::{Acknowledgement, Segment};
+use crate::packet::{Acknowledgement, Load, Segment};
 use crate::sender::metrics::{Beginning, Shared};
 use crate::sender::send_buffer::Growth;
 use crate::sender::{MarkableRun, SenderConfig, Wire};
@@ -41,6 +41,26 @@ const CANCEL_EVERY: u32 = 1 << 14;
 pub(crate) const SAMPLER: usize = 0;
 pub(crate) const FLOWS: usize = 1;
 
+/// Builds the [`Running`](crate::running::Running) world of a scenario, with chains of this kind: they carry segments one way
+/// and acknowledgements the other, or both both ways where a flow goes the other way.
+macro_rules! world_of {
+    ($agenda:ident, $chain:ident, $spec:ident, $seed:ident, $forward:expr, $reverse:expr $(,)?) => {{
+        use $crate::packet::{Acknowledgement, Either, Segment};
+        use $crate::{running::Running, world::World};
+        let world: Box<dyn Running + Send> = if $spec.has_reverse_flows() {
+            let world: World<$agenda, $chain<Either>, $chain<Either>> =
+                World::new($spec, $seed, $forward, $reverse)?;
+            Box::new(world)
+        } else {
+            let world: World<$agenda, $chain<Segment>, $chain<Acknowledgement>> =
+                World::new($spec, $seed, $forward, $reverse)?;
+            Box::new(world)
+        };
+        world
+    }};
+}
+pub(crate) use world_of;
+
 /// The oracle of [`run`](crate::run): the same record by the simplest means, one event for each packet and hop, from one heap for each
 /// direction and one for all timers. Tests compare the two; it is slower, and has no other use.
 ///
@@ -52,76 +72,82 @@ pub(crate) const FLOWS: usize = 1;
 // Compiled only where it is called: a second caller of everything would change what is inlined into `run`.
 #[inline]
 pub fn run_plainly(spec: &Spec, seed: u64, cancel: &AtomicBool) -> Result<Run, SimError> {
-    let mut world: World<Plain, Hops<Segment>, Hops<Acknowledgement>> =
-        World::new(spec, seed, Hops::new, Hops::new)?;
+    let mut world = world_of!(Plain, Hops, spec, seed, Hops::new, Hops::new);
     if !world.advance(Time::NEVER, cancel) {
         return Err(SimError::Cancelled);
     }
     Ok(world.into_run(spec, seed))
 }
 
-/// The path to the receivers.
+/// One direction of the path.
 #[derive(Debug)]
-pub(crate) struct Forward<F> {
-    pub(crate) chain: F,
+pub(crate) struct Direction<C> {
+    pub(crate) chain: C,
     header: u32,
 }
 
-impl<F: Carrier<Segment>> Wire for Forward<F> {
+impl<C: Way> Wire for Direction<C> {
     #[inline]
     fn send(&mut self, now: Time, flow: u32, segment: Segment, ecn: Ecn) {
-        self.chain.push(now, Packet::new(segment.wire_bytes(), flow).with_ecn(ecn), segment);
+        let packet = Packet::new(segment.wire_bytes(), flow).with_ecn(ecn);
+        self.chain.push(now, packet, C::Load::of_segment(segment));
     }
 
     #[inline(never)]
     fn send_run(&mut self, now: Time, flow: u32, first: Segment, count: u32) {
         let packet = Packet::new(first.payload as u32 + self.header, flow);
-        self.chain.push_run(now, packet, count, |index| Segment { seq: first.seq + index as u64, ..first });
+        let segment = |index| Segment { seq: first.seq + index as u64, ..first };
+        self.chain.push_run(now, packet, count, |index| C::Load::of_segment(segment(index)));
     }
 
     fn send_markable_run(&mut self, now: Time, flow: u32, run: MarkableRun) {
         let MarkableRun { first, count, cwr, codepoint } = run;
         let packet = Packet::new(first.payload as u32 + self.header, flow).with_ecn(codepoint);
         let segment = |index| Segment { seq: first.seq + index as u64, ..first }.with_ecn(cwr && index == 0);
-        self.chain.push_run(now, packet, count, segment);
+        self.chain.push_run(now, packet, count, |index| C::Load::of_segment(segment(index)));
     }
 }
 
-/// The path back.
-#[derive(Debug)]
-pub(crate) struct Reverse<R> {
-    pub(crate) chain: R,
-}
-
-impl<R: Carrier<Acknowledgement>> ReturnWire for Reverse<R> {
+impl<C: Way> ReturnWire for Direction<C> {
     #[inline]
     fn send(&mut self, now: Time, flow: u32, ack: Acknowledgement) {
         if ack.is_plain() {
-            return self.chain.push(now, Packet::new(ack.wire_bytes(), flow), ack);
+            let packet = Packet::new(ack.wire_bytes(), flow);
+            return self.chain.push(now, packet, C::Load::of_acknowledgement(ack));
         }
         self.send_any(now, flow, &ack);
     }
 }
 
-impl<R: Carrier<Acknowledgement>> Reverse<R> {
+impl<C: Way> Direction<C> {
     /// [`ReturnWire::send`] of an acknowledgement that says more.
     #[inline(never)]
     fn send_any(&mut self, now: Time, flow: u32, ack: &Acknowledgement) {
-        self.chain.push(now, Packet::new(ack.wire_bytes(), flow).with_ecn(ack.codepoint()), *ack);
+        let packet = Packet::new(ack.wire_bytes(), flow).with_ecn(ack.codepoint());
+        self.chain.push(now, packet, C::Load::of_acknowledgement(*ack));
     }
 }
 
-/// Looks on while a run goes on. What nobody logs costs nothing: the paths of such runs do nothing here.
-pub(crate) trait Observer {
-    /// An event of this flow is over.
+/// What carries one direction, and looks on while a run goes on. What nobody logs costs nothing: the paths of such runs do
+/// nothing then.
+pub(crate) trait Way: Carrier<Self::Load> {
+    type Load: Load;
+
+    /// An event of this flow is over. Only the forward path is told.
     #[inline(always)]
     fn after_event(&mut self, _now: Time, _flow: &Flow) {}
 }
 
-impl Observer for Chain<Segment> {}
-impl Observer for Hops<Segment> {}
+impl<L: Load> Way for Chain<L> {
+    type Load = L;
+}
 
-/// Everything in a run: `A` knows what is next; `F` carries the senders' packets, `R` the receivers'.
+impl<L: Load> Way for Hops<L> {
+    type Load = L;
+}
+
+/// Everything in a run: `A` knows what is next; `F` carries packets to the receivers, `R` those back. Flows of the direction
+/// `reverse` have their senders where the others have their receivers.
 #[derive(Debug)]
 pub(crate) struct World<A, F, R> {
     /// Everything until then has happened, if it has begun.
@@ -131,8 +157,8 @@ pub(crate) struct World<A, F, R> {
     pub(crate) end: Time,
     pub(crate) agenda: A,
     ahead: Lookahead,
-    pub(crate) forward: Forward<F>,
-    pub(crate) reverse: Reverse<R>,
+    pub(crate) forward: Direction<F>,
+    pub(crate) reverse: Direction<R>,
     pub(crate) flows: Vec<Flow>,
     /// `None` for ideal ones.
     pub(crate) hosts: Option<Box<Hosts>>,
@@ -154,7 +180,7 @@ pub(crate) struct World<A, F, R> {
     pub(crate) breach: Option<crate::world::rounds::tests::Breach>,
 }
 
-impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> World<A, F, R> {
+impl<A: Agenda, F: Way, R: Way> World<A, F, R> {
     /// The world before the run; `forward` and `reverse` build the path.
     pub(crate) fn new(
         spec: &Spec,
@@ -169,7 +195,9 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
             forward(&spec.forward, &delays(|flow| flow.extra_forward_ns), Randomness::Forward.seed(seed))?;
         let reverse =
             reverse(&spec.reverse, &delays(|flow| flow.extra_reverse_ns), Randomness::Reverse.seed(seed))?;
-        let metrics = spec.hosts.metrics.as_ref().map(Shared::new);
+        // Of the senders' host, and of the other one, where flows of the reverse direction begin.
+        let kept = || spec.hosts.metrics.as_ref().map(Shared::new);
+        let metrics = [kept(), kept()];
         let mut kind: Option<Arc<Settings>> = None;
         let flows: Vec<Flow> = spec
             .flows
@@ -209,8 +237,11 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
                 let start = flow.start_time(index, seed);
                 let application = Application::new(&flow.workload, start);
                 let settings = match &kind {
-                    Some(known) if known.are_for(&sender, flow.receiver) => Arc::clone(known),
-                    _ => Arc::new(Settings::new(sender, flow.receiver, &spec.hosts, metrics.clone(), seed)),
+                    Some(known) if known.are_for(&sender, flow) => Arc::clone(known),
+                    _ => {
+                        let metrics = metrics[flow.is_reverse() as usize].clone();
+                        Arc::new(Settings::new(sender, flow, &spec.hosts, metrics, seed))
+                    }
                 };
                 kind = Some(Arc::clone(&settings));
                 let late = hosts::late(spec, index, seed);
@@ -237,8 +268,8 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
             no_series: FlowSeries::default(),
             forward_series: vec![LinkSeries::default(); forward.queues()],
             reverse_series: vec![LinkSeries::default(); reverse.queues()],
-            forward: Forward { chain: forward, header: Spec::HEADER_BYTES },
-            reverse: Reverse { chain: reverse },
+            forward: Direction { chain: forward, header: Spec::HEADER_BYTES },
+            reverse: Direction { chain: reverse, header: Spec::HEADER_BYTES },
             flows,
             hosts: Hosts::new(spec, seed),
             sample_interval: spec.sample_interval_ns,
@@ -273,12 +304,12 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
         }
         let until = until.min(self.end);
         let done = match self.rounds.take() {
-            None => self.advance_by_events(until, cancel),
-            Some(mut rounds) => {
+            Some(mut rounds) if !F::Load::MIXED => {
                 let done = self.advance_in_rounds(&mut rounds, until, cancel);
                 self.rounds = Some(rounds);
                 done
             }
+            _ => self.advance_by_events(until, cancel),
         };
         if done {
             self.reach(until.min(self.end));
@@ -362,13 +393,26 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
             }
             // Returned in one piece, they would go through memory, and be read before they are there.
             let (mut index, mut codepoint, mut segment) = (0, Ecn::NotEct, Segment::syn(0, false));
-            let taken = self.forward.chain.pop_with(now, |packet, payload| {
-                (index, codepoint, segment) = (packet.class as usize, packet.ecn, *payload);
+            let mut ack = None;
+            let taken = self.forward.chain.pop_with(now, |packet, load| {
+                (index, codepoint) = (packet.class as usize, packet.ecn);
+                if let Some(found) = load.segment() {
+                    segment = *found;
+                } else if F::Load::MIXED {
+                    ack = load.acknowledgement().copied();
+                }
             });
             let Some(()) = taken else { return };
             let more = self.forward.chain.is_due(now);
             let flow = &mut self.flows[index];
-            let ended = flow.on_segment(now, segment, codepoint, more, &mut self.reverse);
+            let ended = if F::Load::MIXED
+                && let Some(ack) = &ack
+            {
+                flow.on_acknowledgement(now, ack, &mut self.reverse);
+                false
+            } else {
+                flow.on_segment(now, segment, codepoint, more, &mut self.reverse)
+            };
             self.forward.chain.after_event(now, flow);
             self.agenda.set(FLOWS + index, flow.next());
             self.open -= ended as usize;
@@ -389,20 +433,44 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
             if self.ahead.is_on() {
                 Lookahead::at_acknowledgement(&self.reverse.chain, &self.flows);
             }
-            self.reverse.chain.pop_with(now, |packet, ack| {
+            let mut data = None;
+            self.reverse.chain.pop_with(now, |packet, load| {
+                let Some(ack) = load.acknowledgement() else {
+                    data = load.segment().map(|segment| (packet, *segment));
+                    return;
+                };
                 let flow = &mut self.flows[packet.class as usize];
                 flow.on_acknowledgement(now, ack, &mut self.forward);
                 self.forward.chain.after_event(now, flow);
                 self.agenda.set(FLOWS + packet.class as usize, flow.next());
             });
+            if R::Load::MIXED
+                && let Some((packet, segment)) = data
+            {
+                self.deliver_data_back(now, packet, segment);
+            }
         }
+    }
+
+    /// Hands its receiver a segment of a flow in the reverse direction.
+    fn deliver_data_back(&mut self, now: Time, packet: Packet, segment: Segment) {
+        let more = self.reverse.chain.is_due(now);
+        let flow = &mut self.flows[packet.class as usize];
+        let ended = flow.on_segment(now, segment, packet.ecn, more, &mut self.forward);
+        self.forward.chain.after_event(now, flow);
+        self.agenda.set(FLOWS + packet.class as usize, flow.next());
+        self.open -= ended as usize;
     }
 
     /// A flow has something to do by itself.
     #[inline]
     fn wake(&mut self, index: usize, now: Time) {
         let flow = &mut self.flows[index];
-        let ended = flow.on_timer(now, &mut self.forward, &mut self.reverse);
+        let ended = if F::Load::MIXED && flow.is_reverse() {
+            flow.on_timer(now, &mut self.reverse, &mut self.forward)
+        } else {
+            flow.on_timer(now, &mut self.forward, &mut self.reverse)
+        };
         self.forward.chain.after_event(now, flow);
         self.agenda.set(FLOWS + index, flow.next());
         self.open -= ended as usize;
@@ -485,6 +553,7 @@ fn totals(flow: &Flow, end: Time) -> FlowTotals {
     let ended = flow.ended().unwrap_or_else(|| flow.measured(end, false));
     let start_ns = flow.start.as_nanos();
     FlowTotals {
+        reverse: flow.is_reverse(),
         start_ns,
         end_ns: ended.at.as_nanos().max(start_ns),
         completed: ended.completed,

@@ -40,7 +40,8 @@ fn fingerprint(run: &Run) -> u64 {
     }
     let newer = ", echoed_segments: None, written_bytes: None, written_ns: None, metrics: None, seen: None, \
                  frames: None";
-    let mut text = format!("{:?} {:?}", run.flows, run.links).replace(newer, "");
+    let mut text =
+        format!("{:?} {:?}", run.flows, run.links).replace(newer, "").replace("reverse: false, ", "");
     for name in ["early_packets", "marked_packets"] {
         text = text.replace(&format!(", {name}: 0"), "");
         let mut rest = std::mem::take(&mut text);
@@ -272,6 +273,43 @@ fn lying_receivers_match_plain_simulator() {
         lies += (fast.flows != honest.flows) as u64;
     }
     assert!(lies > BOTH_WAYS / 3, "{lies} scenarios");
+}
+
+/// Flows of both directions, so that data and acknowledgements share each queue.
+#[test]
+fn two_way_flows_match_plain_simulator() {
+    let (mut runs, mut changed, mut lost) = (0, 0, 0);
+    for number in 0..BOTH_WAYS / 2 {
+        let kinds =
+            [random::scenario, random::scenario_with_a_longer_way_back, random::scenario_of_transfers];
+        for (index, kind) in kinds.into_iter().enumerate() {
+            let mut document = kind(number);
+            let choice = number as usize + index;
+            let rate = ["2 Mbit/s", "10 Mbit/s", "30 Mbit/s"][choice % 3];
+            let queue = ["fifo", "fq_codel", "step:threshold=5"][choice / 3 % 3];
+            document["path"]["reverse"]["rate"] = json!(rate);
+            document["path"]["reverse"]["queue"] = json!(queue);
+            document["hosts"]["model"] = json!(["ideal", "linux"][choice / 9 % 2]);
+            document["hosts"]["ecn"] = json!(queue != "fifo");
+            let one_way = run(&spec(&document), number);
+            let flows = document["flows"].as_array_mut().expect("a list of flows");
+            for (place, flow) in flows.iter_mut().enumerate() {
+                if place == 0 || (choice >> place) % 2 == 0 {
+                    flow["direction"] = json!("reverse");
+                }
+            }
+            let spec = spec(&document);
+            let (fast, plain) = (run(&spec, number), run_plainly(&spec, number));
+            let same = fast.flows == plain.flows && fast.links == plain.links;
+            assert!(same, "number {number}: {}\n{document}", difference(&fast, &plain));
+            fast.flows.iter().for_each(check_written);
+            runs += 1;
+            changed += (fast.flows != one_way.flows) as u64;
+            let back = fast.links.iter().find(|link| link.name == "reverse").expect("it has a rate");
+            lost += (back.totals.dropped_packets + back.totals.marked_packets > 0) as u64;
+        }
+    }
+    assert!(changed > runs * 9 / 10 && lost > runs / 4, "{changed} and {lost} of {runs}");
 }
 
 /// The first flow or link in which two records differ; the series alone do where totals are equal.

@@ -200,6 +200,20 @@ fn marks_are_told() {
 }
 
 #[test]
+fn flows_of_both_directions_are_told() {
+    let told = |direction: &str| {
+        let document = json!({
+            "duration": "3 s",
+            "path": { "rate": "20 Mbit/s", "rtt": "20 ms", "buffer": "1 bdp", "reverse": { "rate": "5 Mbit/s", "buffer": "20 packets" } },
+            "flows": [{ "controller": "cubic" }, { "controller": "bbr1", "direction": direction }],
+        });
+        check(&document, 1, &spec(&document))
+    };
+    let (both, one) = (told("reverse"), told("forward"));
+    assert!(both.dropped > 50 && both.again > 50 && both.arrived < one.arrived, "{both:?}");
+}
+
+#[test]
 fn drop_names_queue_and_excludes_probes() {
     let document = json!({
         "duration": "2 s",

@@ -90,7 +90,7 @@ class Episode:
         )
         (alternative,) = loaded.alternatives
         facts = path_facts.of(alternative)
-        self._capacity = facts.goodput_mbps
+        self._capacity = facts.goodput_mbps()
         if self._capacity is None:
             raise mistake("path", sorted(path), "a path with a rate", 'e.g. {"rate": "10 Mbit/s", ...}')
         self._base_rtt = [facts.base_rtt_ms(f"flow_{number}") for number in range(agents)]

@@ -120,7 +120,7 @@ class Plan:
         self._duel = (question.duel(), question.neighbour_alone()) if "duel" in extras else None
         path, facts = question.numbers(), path_facts.of(self._alone.alternatives[0])
         self._rtt_ms = path.rtt_ms
-        payload = facts.goodput_mbps
+        payload = facts.goodput_mbps()
         self._capacity_bps = payload[0][1] * 1e6 if payload else path.rate_bps
         self._fair_bps = self._capacity_bps / (1 + sum(count for _, count in question.competitors))
 

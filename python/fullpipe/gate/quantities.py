@@ -109,7 +109,7 @@ class Bound:
         if not self.of_path:
             return self.amount
         facts = path_facts.of(alternative)
-        steps = facts.rate_mbps if self.of_path == "%" else facts.base_rtt_ms()
+        steps = facts.rate_mbps() if self.of_path == "%" else facts.base_rtt_ms()
         if steps is None or len({value for _, value in steps}) != 1:
             what = "rate" if self.of_path == "%" else "round-trip time"
             raise mistake("bound", self.text, f"a path whose {what} is known and constant", "write an amount")

@@ -1,6 +1,7 @@
 """The measures that Fullpipe compares: one number for each run, from its summary; seeds are averaged later.
 
-How the flows of a run are combined into one number:
+How the flows of a run are combined into one number. Where flows of both directions cross the path, all of
+these are of the forward ones, because the others share nothing but the queues of their ACKs with them:
 
 * Goodput: all bytes over the time from the first flow's start to the last flow's end. The native half
   computes it (`total_goodput_bps`). Goodputs of flows with unlike lifetimes are never added.
@@ -14,6 +15,7 @@ How the flows of a run are combined into one number:
 * The queue is the one with the longest mean delay, which is that of the bottleneck.
 """
 
+import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -46,14 +48,25 @@ class Measure(Quantity):
     take: Callable[[Summary], float | None]
 
 
+def both_ways(summary: Summary) -> bool:
+    """Whether flows of both directions cross the path."""
+    return len({flow.get("reverse", False) for flow in summary["flows"]}) > 1
+
+
+def measured(summary: Summary) -> list[Summary]:
+    """The flows that the measures of a run are of: the forward ones, if there are any."""
+    flows: list[Summary] = summary["flows"]
+    return [flow for flow in flows if not flow.get("reverse")] if both_ways(summary) else flows
+
+
 def goodput_bps(summary: Summary) -> float:
-    """Application bits that all flows delivered, per second from the first start to the last end."""
+    """Application bits that these flows delivered, per second from the first start to the last end."""
     return float(summary["total_goodput_bps"])
 
 
 def retransmits(summary: Summary) -> float | None:
     """Retransmitted segments; None where nobody can tell, as of a program over QUIC."""
-    counts = [flow["retransmits"] for flow in summary["flows"]]
+    counts = [flow["retransmits"] for flow in measured(summary)]
     return None if None in counts else float(sum(counts))
 
 
@@ -66,7 +79,7 @@ def loss_ratio(summary: Summary) -> float | None:
     if seen:
         packets = sum(one["packets"] for one in seen)
         return sum(one["lost_packets"] for one in seen) / packets if packets else None
-    sent = sum(flow["segments_sent"] for flow in summary["flows"])
+    sent = sum(flow["segments_sent"] for flow in measured(summary))
     resent = retransmits(summary)
     lost = sum(frames["lost_packets"] for flow in summary["flows"] if (frames := flow.get("frames")))
     return (resent + lost) / sent if sent and resent is not None else None
@@ -84,13 +97,20 @@ def _delay(which: str) -> Callable[[Summary], float | None]:
 
 
 def bottleneck(summary: Summary) -> Summary | None:
-    """The queue with the longest mean delay, None when the path has none."""
+    """The queue with the longest mean delay, None when the path has none.
+
+    Where flows of both directions cross the path, the forward queue with the longest.
+    """
     queues = [link for link in summary["links"] if (link.get("queue_delay_ms") or {}).get("mean") is not None]
+    if both_ways(summary):
+        forward = json.loads(summary["provenance"]["spec_json"])["forward"]
+        names = {element.get("name") for element in forward}
+        queues = [link for link in queues if link["name"] in names]
     return max(queues, key=lambda link: float(link["queue_delay_ms"]["mean"]), default=None)
 
 
 def shares(summary: Summary) -> dict[str, float | None]:
-    """Each flow's share of all delivered bytes, by label; None if nothing was delivered."""
+    """Each flow's share of the bytes delivered in its direction, by label; None if there are none."""
     return {one["label"]: one["share"] for one in summary["fairness"]["shares"]}
 
 
@@ -107,14 +127,14 @@ def flow_alone(summary: Summary, label: str) -> Summary:
 
 def different_lifetimes(summary: Summary) -> bool:
     """Whether some flow ran for less than 99 % of the time from the first start to the last end."""
-    lives = [(flow["start_ns"], flow["end_ns"]) for flow in summary["flows"]]
+    lives = [(flow["start_ns"], flow["end_ns"]) for flow in measured(summary)]
     whole = max(end for _, end in lives) - min(start for start, _ in lives)
     return any(end - start < 0.99 * whole for start, end in lives)
 
 
 def _rtt(which: str) -> Callable[[Summary], float | None]:
     def take(summary: Summary) -> float | None:
-        values = [flow["rtt_ms"][which] for flow in summary["flows"] if flow.get("rtt_ms")]
+        values = [flow["rtt_ms"][which] for flow in measured(summary) if flow.get("rtt_ms")]
         values = [value for value in values if value is not None]
         return math.fsum(values) / len(values) if values else None
 
@@ -138,7 +158,7 @@ def _fct(which: str) -> Callable[[Summary], float | None]:
 
 def rebuffer_ms(summary: Summary) -> float | None:
     """How long playback stalled, averaged over the flows that play a video; None if none does."""
-    values = [flow["rebuffer_ms"] for flow in summary["flows"] if flow.get("rebuffer_ms") is not None]
+    values = [flow["rebuffer_ms"] for flow in measured(summary) if flow.get("rebuffer_ms") is not None]
     return math.fsum(values) / len(values) if values else None
 
 
@@ -153,15 +173,15 @@ def write_ms(summary: Summary) -> float | None:
 
     An `iperf3 -n` ends then, while the send buffer is still full.
     """
-    values = [flow["write_ms"] for flow in summary["flows"] if flow.get("write_ms") is not None]
+    values = [flow["write_ms"] for flow in measured(summary) if flow.get("write_ms") is not None]
     return math.fsum(values) / len(values) if values else None
 
 
 def write_bps(summary: Summary) -> float | None:
     """Application bits that all flows wrote into send buffers, per second; None where that is not known."""
-    if any(flow.get("written_bytes") is None for flow in summary["flows"]):
+    if any(flow.get("written_bytes") is None for flow in measured(summary)):
         return None
-    flows = [flow for flow in summary["flows"] if flow["end_ns"] > flow["start_ns"]]
+    flows = [flow for flow in measured(summary) if flow["end_ns"] > flow["start_ns"]]
     if not flows:
         return None
     last = max(flow.get("written_ns", flow["end_ns"]) for flow in flows)
@@ -278,6 +298,11 @@ def explained(summaries: Iterable[Summary]) -> list[str]:
         notes.append("FCT: flow completion time, from the start of a transfer to its last byte.")
     if any(column.measure.name == "missed_frames" for column in columns(runs)):
         notes.append("Missed frames: frames of media that were lost, or complete after their deadline.")
+    if any(map(both_ways, runs)):
+        notes.append(
+            "Flows of both directions: the values of a run are those of its forward flows and queues. Marks "
+            "and early drops are of all queues, and a share is of the flows in the same direction."
+        )
     return notes + _explained_programs(runs)
 
 

@@ -11,6 +11,7 @@ from fullpipe.measures.measures import (
     SHARE,
     Column,
     Quantity,
+    both_ways,
     columns,
     different_lifetimes,
     explained,
@@ -77,7 +78,8 @@ def flow_notes(results: Runs) -> list[str]:
     for group in shared:
         if (total := group.measures[goodput.name]) is not None:
             name = f"{group.label}, {group.world}"
-            notes.append(f"All flows of {name}: {goodput.show(total.mean)} {goodput.unit} of goodput.")
+            which = "Forward flows" if both_ways(group.runs[0].summary) else "All flows"
+            notes.append(f"{which} of {name}: {goodput.show(total.mean)} {goodput.unit} of goodput.")
     if any(different_lifetimes(run.summary) for group in shared for run in group.shown):
         notes.append("Each flow's goodput is over its own lifetime; lifetimes differ, so they do not add up.")
     return notes

@@ -27,19 +27,19 @@ class PathFacts:
     # The highest rate that each direction ever has, bit/s; None if nothing limits it.
     forward_bps: float | None
     reverse_bps: float | None
-    _rate_bps: Steps | None
     _round_trips: Sequence[dict[str, Any]]
     _by_label: dict[str, int]
 
-    @property
-    def rate_mbps(self) -> Steps | None:
-        """The highest rate of the path over time; None if nothing limits it."""
-        return _scaled(self._rate_bps, 1e-6)
+    def rate_mbps(self, label: str | None = None) -> Steps | None:
+        """The highest rate over time of the direction in which a flow's data go; None if nothing limits it.
 
-    @property
-    def goodput_mbps(self) -> Steps | None:
+        Without a flow, that of the forward direction, unless all flows go the other way.
+        """
+        return self._rate(label, 1e-6)
+
+    def goodput_mbps(self, label: str | None = None) -> Steps | None:
         """The part of that rate that carries payload."""
-        return _scaled(self._rate_bps, self.payload_share * 1e-6)
+        return self._rate(label, self.payload_share * 1e-6)
 
     def base_rtt_ms(self, label: str | None = None) -> Steps | None:
         """The round-trip time of the empty path, for a flow or else the nearest one; None if it is zero."""
@@ -52,6 +52,10 @@ class PathFacts:
         trip = self._trip(label)
         steps = None if trip is None else _steps(trip["bdp_bytes"])
         return None if steps is None or not any(value for _, value in steps) else steps
+
+    def _rate(self, label: str | None, factor: float) -> Steps | None:
+        trip = self._trip(label)
+        return None if trip is None else _scaled(_steps(trip["rate_bps"]), factor)
 
     def _trip(self, label: str | None) -> dict[str, Any] | None:
         index = 0 if label is None else self._by_label.get(label, 0)
@@ -72,7 +76,6 @@ def _of(spec_json: str) -> PathFacts:
         payload_share=facts["payload_share"],
         forward_bps=facts["forward_bps"],
         reverse_bps=facts["reverse_bps"],
-        _rate_bps=_steps(facts["rate_bps"]),
         _round_trips=facts["round_trips"],
         _by_label=dict(zip(labels, facts["flows"], strict=True)),
     )

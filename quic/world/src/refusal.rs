@@ -39,8 +39,11 @@ pub fn refuses_with(spec: &Spec, own: &[Own]) -> Option<String> {
         );
     }
     let place = "the world quic";
-    let checked =
-        spec.check_no_program(place).and_then(|()| spec.check_no_lie(place)).and_then(|()| spec.check_no_media(place));
+    let checked = spec
+        .check_no_program(place)
+        .and_then(|()| spec.check_no_lie(place))
+        .and_then(|()| spec.check_no_media(place))
+        .and_then(|()| spec.check_no_reverse(place));
     if let Err(error) = checked {
         return Some(error.to_string());
     }

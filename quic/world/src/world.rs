@@ -465,6 +465,7 @@ fn totals(flow: &mut dyn Flow, end: Time) -> FlowTotals {
     };
     let start_ns = flow.start().as_nanos();
     FlowTotals {
+        reverse: false,
         start_ns,
         end_ns: ended.at.as_nanos().max(start_ns),
         completed: ended.completed,

@@ -86,6 +86,11 @@ fn unsupported_spec_is_refused_with_fix() {
         refused
     };
     let cubic = r#"{ controller = "noq:cubic" }"#;
+    let back = r#"{ controller = "noq:cubic", direction = "reverse" }"#;
+    let path_back = r#"rate = "10 Mbit/s", rtt = "40 ms", reverse = { rate = "1 Mbit/s" }"#;
+    let refused = fullpipe_quic::refuses(&with_hosts(2.0, path_back, back, "")).unwrap_or_default();
+    assert!(refused.starts_with("flows[0].direction: \"reverse\" is a direction in which the world quic"), "{refused}");
+    assert!(refused.contains("--world sim"), "{refused}");
     assert_eq!(
         sentence(cubic, "mtu = 1000"),
         "hosts.mtu: 1000 bytes; QUIC needs 1228 to 65535 bytes (RFC 9000, section 14): choose such an MTU"

@@ -2,7 +2,7 @@
 
 use fullpipe_path::config::{ElementConfig, Probability, QueueConfig, Schedule};
 use fullpipe_scenario::controller::ControllerChoice;
-use fullpipe_scenario::spec::{FlowSpec, HostModel, HostSpec, Spec, Workload};
+use fullpipe_scenario::spec::{Direction, FlowSpec, HostModel, HostSpec, Spec, Workload};
 use fullpipe_units::{Bytes, Duration, Rate, Time};
 
 /// Reads `CC[+CC...] RATE_MBPS RTT_MS BUFFER_BYTES LOSS DURATION_S [SEED [FLOW_BYTES]]`.
@@ -26,6 +26,7 @@ pub(crate) fn spec_of(arguments: &[String]) -> Option<(Spec, u64)> {
             max_cwnd: None,
             ecn: None,
             receiver: None,
+            direction: Direction::Forward,
             program: None,
         })
     };

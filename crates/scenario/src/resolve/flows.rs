@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use fullpipe_units::{Bytes, Duration, Time};
+use fullpipe_units::{Bytes, Duration, Rate, Time};
 
+use super::notes::nominal_rate;
 use super::values::{check_name, default};
-use super::{Choice, Frame};
+use super::{Choice, Frame, check_packets};
 use crate::bounds;
 use crate::controller::ControllerChoice;
 use crate::document::{
@@ -14,16 +15,16 @@ use crate::document::{
 use crate::error::ScenarioError;
 use crate::program::Program;
 use crate::quantity::{Count, Quantity, QuantityText, Size};
-use crate::spec::{FlowSpec, Transfer, Workload};
+use crate::spec::{Direction, FlowSpec, Transfer, Workload};
 
 /// Resolves the flows; those without a controller get the `alternative`.
 pub(super) fn resolve(
-    document: &Document,
+    whole: &Document,
     alternative: Option<&Choice>,
     frame: &Frame,
 ) -> Result<Vec<FlowSpec>, ScenarioError> {
     let alone = [FlowDocument::default()];
-    let documents = match (&document.flows[..], alternative) {
+    let documents = match (&whole.flows[..], alternative) {
         ([], None) => {
             return Err(ScenarioError::missing("flows")
                 .expected("a flow, or controllers to compare")
@@ -36,6 +37,9 @@ pub(super) fn resolve(
     let (mut total, mut transfers, mut frames, mut packets) = (0u64, 0u64, 0u64, 0u64);
     for (index, document) in documents.iter().enumerate() {
         let field = format!("flows[{index}]");
+        if document.direction == Some(Direction::Reverse) {
+            check_packets(&whole.duration, frame, reverse_rate(&field, frame)?)?;
+        }
         let group = Group::read(&field, document, alternative, frame)?;
         total += group.count;
         if total > bounds::MAX_FLOWS {
@@ -119,7 +123,12 @@ impl Group {
         let extra = rtt.saturating_sub(frame.rtt);
         let extra_forward_ns = Duration::from_nanos(extra.as_nanos() / 2);
         let times = Times::read(field, document, count, rtt, frame)?;
-        let bdp = frame.rate.bytes_in(rtt);
+        let direction = document.direction.unwrap_or_default();
+        let rate = match direction {
+            Direction::Forward => frame.rate,
+            Direction::Reverse => reverse_rate(field, frame)?,
+        };
+        let bdp = rate.bytes_in(rtt);
         let first = FlowSpec {
             label: document.label.clone().unwrap_or(label),
             controller,
@@ -132,6 +141,7 @@ impl Group {
             max_cwnd: max_cwnd(&at("max_cwnd"), &document.max_cwnd, frame, bdp)?,
             ecn: document.ecn,
             receiver: document.receiver,
+            direction,
             program,
         };
         if first.program.is_some() {
@@ -147,6 +157,17 @@ impl Group {
         }
         Ok(Group { first, count, stagger: times.stagger })
     }
+}
+
+/// The rate of the slowest link on the way back. Without one, nothing would slow a flow in that direction: a window without
+/// losses grows until it fills the largest socket buffers.
+fn reverse_rate(field: &str, frame: &Frame) -> Result<Rate, ScenarioError> {
+    frame.spec.reverse.iter().filter_map(nominal_rate).min().ok_or_else(|| {
+        let problem = "is over a path without a rate, where nothing but its window limits a flow";
+        ScenarioError::new(&format!("{field}.direction"), "reverse", problem)
+            .expected("a rate on the way back")
+            .fix("write reverse = { rate = \"10 Mbit/s\" } under [path], or leave direction out")
+    })
 }
 
 /// The program of a flow, if it is one.
@@ -199,7 +220,8 @@ fn of_connections(document: &FlowDocument) -> [(&'static str, bool); 7] {
 
 /// Checks that nothing says how much a program is to send: it knows by itself.
 fn check_alone(field: &str, document: &FlowDocument) -> Result<(), ScenarioError> {
-    match of_connections(document).into_iter().find(|(_, is_given)| *is_given) {
+    let direction = ("direction", document.direction.is_some());
+    match of_connections(document).into_iter().chain([direction]).find(|(_, is_given)| *is_given) {
         None => Ok(()),
         Some((key, _)) => {
             Err(ScenarioError::new(&format!("{field}.{key}"), key, "is given together with client")

@@ -26,7 +26,6 @@ pub fn notes(document: &Document, alternatives: &[Spec]) -> Vec<String> {
     let forward = Way::forward(path, spec);
     let reverse = Way::reverse(&path.reverse, spec);
     let ways = [&forward, &reverse];
-    let ecn = EcnCapable::of(alternatives);
     let elements = || spec.forward.iter().chain(&spec.reverse);
     let rtt = path.rtt.as_ref().and_then(|rtt| rtt.read("path.rtt").ok()).unwrap_or_default();
     let mut found: Vec<String> = ways.iter().flat_map(|way| way.assumed_buffers(spec, rtt)).collect();
@@ -35,7 +34,7 @@ pub fn notes(document: &Document, alternatives: &[Spec]) -> Vec<String> {
     found.extend(spec.forward.iter().filter_map(|element| too_long_bursts(spec, element)));
     found.extend(spec.hosts.metrics.iter().flat_map(unused_metrics));
     found.extend(ways.iter().flat_map(|way| way.parted(spec)));
-    found.extend(ways.iter().flat_map(|way| way.idle(ecn)));
+    found.extend(ways.iter().flat_map(|way| way.idle(alternatives)));
     found.extend(ways.iter().flat_map(|way| way.repeated()));
     found.extend(unused_ecn(document, alternatives));
     found.extend(unanswered_marks(alternatives, rtt));
@@ -57,6 +56,8 @@ struct Way<'a> {
     buffer: Option<&'a QuantityText<Size>>,
     /// Whether the document itself says that its own queue and loss take bursts whole.
     bursts: bool,
+    /// Whether flows send data that way, and not acknowledgements only.
+    has_data: bool,
     /// Whether hosts hand over several packets as one.
     together: bool,
 }
@@ -75,6 +76,7 @@ impl<'a> Way<'a> {
             after: &path.after,
             buffer: path.buffer.as_ref(),
             bursts: path.unit == Some(Unit::Burst),
+            has_data: true,
             together: spec.hosts.gso_max_segs > 1,
         }
     }
@@ -94,7 +96,8 @@ impl<'a> Way<'a> {
             after: &path.after,
             buffer: path.buffer.as_ref(),
             bursts: path.unit == Some(Unit::Burst),
-            together: false,
+            has_data: spec.has_reverse_flows(),
+            together: spec.has_reverse_flows() && spec.hosts.gso_max_segs > 1,
         }
     }
 
@@ -157,7 +160,7 @@ impl<'a> Way<'a> {
             let by_bytes = queue.bytes.as_u64() / u64::from(spec.mtu_bytes);
             let packets = queue.packets.map_or(by_bytes, u64::from);
             // Of a queue that takes bursts whole, `too_long_bursts` says more.
-            let counts = queue.unit.is_segment() && (self.is_forward() || queue.packets.is_some());
+            let counts = queue.unit.is_segment() && (self.has_data || queue.packets.is_some());
             (counts && packets < 3).then(|| {
                 let (least, s) = (bounds::LEAST_ASSUMED_PACKETS, if packets == 1 { "" } else { "s" });
                 format!(
@@ -179,9 +182,7 @@ impl<'a> Way<'a> {
             if element.unit() == AdmissionUnit::Burst && !together && (!is_own || self.bursts) {
                 let why = match &parted_by {
                     Some(other) => format!("{other} sends the packets of a burst one after the other"),
-                    None if self.is_forward() => {
-                        "every burst has one packet (hosts.gso_max_segs = 1)".to_owned()
-                    }
+                    None if self.has_data => "every burst has one packet (hosts.gso_max_segs = 1)".to_owned(),
                     None => "acknowledgements do not come in bursts".to_owned(),
                 };
                 found.push(format!("{place}.unit = \"burst\" has no effect: {why}."));
@@ -189,14 +190,14 @@ impl<'a> Way<'a> {
             if let ElementConfig::Aggregate(aggregate::Config { merge: true, .. }) = element {
                 let used =
                     self.elements[index + 1..].iter().any(|later| later.unit() == AdmissionUnit::Burst);
-                let why = match self.is_forward() {
+                let why = match self.has_data {
                     false => Some("acknowledgements are not merged"),
                     true => (!used).then_some("no element behind it has unit = \"burst\""),
                 };
                 found.extend(why.map(|why| format!("{place}.merge = true has no effect: {why}.")));
             }
             let was = together;
-            together = self.is_forward() && element.leaves_together(was);
+            together = self.has_data && element.leaves_together(was);
             if was && !together {
                 parted_by = Some(element.name().map_or(place, str::to_owned));
             }
@@ -214,8 +215,8 @@ impl<'a> Way<'a> {
     }
 
     /// Elements and settings of queues that do nothing to any packet.
-    fn idle(&self, ecn: EcnCapable) -> impl Iterator<Item = String> {
-        let capable = if self.is_forward() { ecn.data } else { ecn.acks };
+    fn idle(&self, alternatives: &[Spec]) -> impl Iterator<Item = String> {
+        let capable = is_ecn_capable(alternatives, !self.is_forward());
         self.placed().filter_map(move |(place, element)| {
             let nothing = |why: &str| Some(format!("{place}: {} has no effect: {why}.", element.kind()));
             match element {
@@ -289,7 +290,7 @@ fn same<T: Copy + PartialEq>(schedule: &Schedule<T>) -> Vec<Time> {
 }
 
 /// The rate that a bandwidth-delay product of an element's buffer is of.
-fn nominal_rate(element: &ElementConfig) -> Option<Rate> {
+pub(super) fn nominal_rate(element: &ElementConfig) -> Option<Rate> {
     match element {
         ElementConfig::Link { rate_bps, .. } => Some(rate_bps.initial),
         ElementConfig::TokenBucket { rate_bps, .. } => Some(*rate_bps),
@@ -301,27 +302,15 @@ fn nominal_rate(element: &ElementConfig) -> Option<Rate> {
     }
 }
 
-/// In which directions packets may be ECN-capable, in any alternative.
-#[derive(Clone, Copy)]
-struct EcnCapable {
-    data: bool,
-    acks: bool,
-}
-
-impl EcnCapable {
-    fn of(alternatives: &[Spec]) -> EcnCapable {
-        let uses = |exact: bool| {
-            alternatives.iter().any(|spec| {
-                spec.flows.iter().any(|flow| match flow.ecn(&spec.hosts) {
-                    EcnUse::Exact(_) => true,
-                    EcnUse::Classic => !exact,
-                    // A program may ask for what it likes.
-                    EcnUse::None => flow.program.is_some(),
-                })
-            })
-        };
-        EcnCapable { data: uses(false), acks: uses(true) }
-    }
+/// Whether packets may be ECN-capable in a direction, in any alternative: data, or the acknowledgements of the other one's.
+fn is_ecn_capable(alternatives: &[Spec], reverse: bool) -> bool {
+    let capable = |spec: &Spec, flow: &FlowSpec| match flow.ecn(&spec.hosts) {
+        EcnUse::Exact(_) => true,
+        EcnUse::Classic => flow.is_reverse() == reverse,
+        // A program may ask for what it likes.
+        EcnUse::None => flow.program.is_some(),
+    };
+    alternatives.iter().any(|spec| spec.flows.iter().any(|flow| capable(spec, flow)))
 }
 
 /// Whether a discipline marks packets that are ECN-capable.
@@ -395,7 +384,8 @@ fn unused_ecn(document: &Document, alternatives: &[Spec]) -> Vec<String> {
 fn unmarked_liars(alternatives: &[Spec]) -> Option<String> {
     let marking = |element: &ElementConfig| element.queue().is_some_and(|queue| marks(&queue.discipline));
     let hidden = |spec: &Spec| {
-        let ecn = |flow: &FlowSpec| spec.forward.iter().any(marking) && flow.ecn(&spec.hosts) != EcnUse::None;
+        let ecn =
+            |flow: &FlowSpec| spec.way_of(flow).iter().any(marking) && flow.ecn(&spec.hosts) != EcnUse::None;
         spec.flows.iter().filter(|flow| flow.receiver == Some(Lie::HidesCe)).map(ecn).collect::<Vec<_>>()
     };
     let hidden: Vec<bool> = alternatives.iter().flat_map(hidden).collect();
@@ -409,10 +399,8 @@ fn unanswered_marks(alternatives: &[Spec], rtt: Duration) -> Vec<String> {
     let mut found = Vec::new();
     for spec in alternatives {
         let marking = |element: &ElementConfig| element.queue().is_some_and(|queue| marks(&queue.discipline));
-        if !spec.forward.iter().any(marking) {
-            continue;
-        }
-        for flow in spec.flows.iter().filter(|flow| flow.ecn(&spec.hosts) != EcnUse::None) {
+        let flows = spec.flows.iter().filter(|flow| flow.ecn(&spec.hosts) != EcnUse::None);
+        for flow in flows.filter(|flow| spec.way_of(flow).iter().any(marking)) {
             let Some(params) = flow.controller.params() else { continue };
             let how = match params.answers_marks_up_to() {
                 None => "does not answer marks".to_owned(),

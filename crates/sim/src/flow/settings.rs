@@ -20,6 +20,8 @@ pub(crate) struct Settings {
     pub(crate) gro: Duration,
     /// How the receiver lies, if it does.
     pub(crate) lie: Option<Lie>,
+    /// Its data go over the reverse path.
+    pub(crate) is_reverse: bool,
     /// What the host keeps of its connections, if it does.
     pub(crate) metrics: Option<Shared>,
     /// The run's.
@@ -29,7 +31,7 @@ pub(crate) struct Settings {
 impl Settings {
     pub(crate) fn new(
         sender: SenderConfig,
-        lie: Option<Lie>,
+        flow: &FlowSpec,
         hosts: &HostSpec,
         metrics: Option<Shared>,
         seed: u64,
@@ -38,15 +40,16 @@ impl Settings {
             sender,
             rmem: hosts.tcp_rmem_bytes.map(|bytes| bytes.as_u64()),
             gro: hosts.gro_ns,
-            lie,
+            lie: flow.receiver,
+            is_reverse: flow.is_reverse(),
             metrics,
             seed,
         }
     }
 
-    /// Whether a flow of this run with that sender and receiver can share them: all else is the run's.
-    pub(crate) fn are_for(&self, sender: &SenderConfig, lie: Option<Lie>) -> bool {
-        self.sender == *sender && self.lie == lie
+    /// Whether this flow of the run, with that sender, can share them: all else is the run's.
+    pub(crate) fn are_for(&self, sender: &SenderConfig, flow: &FlowSpec) -> bool {
+        self.sender == *sender && self.lie == flow.receiver && self.is_reverse == flow.is_reverse()
     }
 
     /// The codepoint of a SYN and its answer.

@@ -23,7 +23,8 @@
 //!
 //! After a round, the world is as if its events had happened one at a time. So each window is decided anew: one that is too
 //! short to be worth it, or of which one of these does not hold, is left to the events. Some runs have no rounds at all, because their
-//! flows meet elsewhere, too: in hosts that take time or keep metrics, in a log, or in controllers that somebody brings.
+//! flows meet elsewhere, too: in hosts that take time or keep metrics, in a log, or in controllers that somebody brings; or because
+//! some go the other way.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,10 +35,10 @@ use fullpipe_units::{Bytes, Duration, Time};
 
 use crate::agenda::Agenda;
 use crate::flow::{Ends, Flow, ReturnWire};
-use crate::packet::{Acknowledgement, Segment};
+use crate::packet::{Acknowledgement, Load, Segment};
 use crate::sender::{MarkableRun, Wire};
 use crate::series;
-use crate::world::{FLOWS, Observer, SAMPLER, World, sample_links};
+use crate::world::{FLOWS, SAMPLER, Way, World, sample_links};
 
 /// Fewer flows than these are as fast event by event: their memory is in the caches. A paced flow counts as [`PACED`], because its
 /// packets lie among those of the others one by one.
@@ -124,7 +125,7 @@ impl<P: Copy> Inbox<P> {
     }
 
     /// Takes what leaves the path before `before`.
-    fn fill(&mut self, path: &mut impl Carrier<P>, before: Time) {
+    fn fill<W: Way>(&mut self, path: &mut W, before: Time, of: impl Fn(&W::Load) -> Option<&P>) {
         let Inbox { ends, arrivals, nothing } = self;
         ends.fill(0);
         let mut sum = 0;
@@ -141,7 +142,8 @@ impl<P: Copy> Inbox<P> {
             (*end, begin) = (begin, begin + *end);
         }
         let (mut number, mut last) = (0, (Time::NEVER, 0));
-        path.take_known(before, |at, packet, &payload| {
+        path.take_known(before, |at, packet, load| {
+            let payload = *of(load).expect("runs with flows in both directions have no rounds");
             let end = &mut ends[packet.class as usize];
             if last.0 == at {
                 arrivals[last.1].more = true;
@@ -387,12 +389,13 @@ impl Rounds {
 #[cfg(test)]
 pub(crate) mod tests;
 
-impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> World<A, F, R> {
+impl<A: Agenda, F: Way, R: Way> World<A, F, R> {
     /// What rounds need, if this run may have some.
     pub(crate) fn rounds(&self) -> Option<Box<Rounds>> {
         let known = |time: Option<Time>| time.is_some();
         let count = |flow: &Flow| if flow.settings.sender.controller.paced { PACED } else { 1 };
-        let fits = self.flows.iter().map(count).sum::<usize>() >= self.least_flows
+        let fits = !F::Load::MIXED
+            && self.flows.iter().map(count).sum::<usize>() >= self.least_flows
             && self.hosts.is_none()
             && self.flows.iter().all(Flow::meets_in_the_path_only)
             && known(self.forward.chain.known_until(Time::ZERO))
@@ -451,7 +454,7 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
         // Those of one event stay in order.
         on_their_way.sort_by_key(|answer| (answer.place.offered, answer.place.number));
         for Answer { place, flow, ack } in on_their_way.drain(..) {
-            self.reverse.send(place.offered, flow, ack);
+            ReturnWire::send(&mut self.reverse, place.offered, flow, ack);
         }
     }
 
@@ -502,8 +505,8 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
     /// Everything that happens before the window's end.
     #[inline(never)]
     fn round(&mut self, rounds: &mut Rounds, window: &Window) {
-        rounds.segments.fill(&mut self.forward.chain, window.end);
-        rounds.acks.fill(&mut self.reverse.chain, window.end);
+        rounds.segments.fill(&mut self.forward.chain, window.end, F::Load::segment);
+        rounds.acks.fill(&mut self.reverse.chain, window.end, R::Load::acknowledgement);
         std::mem::swap(&mut rounds.on_their_way, &mut rounds.were_on_their_way);
         rounds.on_their_way.clear();
         let samples = self.samples_flows && window.sample < window.end;
@@ -605,7 +608,7 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
             sample_before(place, &mut self.forward_series, &mut self.forward.chain, window, &mut sample);
             let Burst { first, count, codepoint, kind } = offer.what;
             match kind {
-                Kind::One => self.forward.send(now, flow, first, codepoint),
+                Kind::One => Wire::send(&mut self.forward, now, flow, first, codepoint),
                 Kind::Run => self.forward.send_run(now, flow, first, count),
                 Kind::Markable { cwr } => {
                     self.forward.send_markable_run(now, flow, MarkableRun { first, count, cwr, codepoint });
@@ -617,7 +620,7 @@ impl<A: Agenda, F: Carrier<Segment> + Observer, R: Carrier<Acknowledgement>> Wor
         for offer in rounds.answered.sort(rounds.from, window.end) {
             let place = Some(offer.place());
             sample_before(place, &mut self.reverse_series, &mut self.reverse.chain, window, &mut sample);
-            self.reverse.send(offer.at, offer.flow, offer.what);
+            ReturnWire::send(&mut self.reverse, offer.at, offer.flow, offer.what);
         }
         sample_before(None, &mut self.reverse_series, &mut self.reverse.chain, window, &mut sample);
     }

@@ -8,6 +8,7 @@ function flow(label: string, goodput_bps: number, rtt_ms: number | null) {
 }
 
 const SUMMARY: Summary = {
+  provenance: { spec_json: JSON.stringify({ forward: [{ name: "bottleneck" }, { kind: "delay" }] }) },
   flows: [flow("a", 8e6, 40), flow("b", 2e6, null)],
   links: [
     { name: "access", queue_delay_ms: { mean: 1, p95: 2 }, utilisation: 0.1 },
@@ -32,6 +33,18 @@ describe("measures", () => {
 
   it("of a whole scenario are those of all its flows", () => {
     expect(named("all")).toMatchObject({ Goodput: 9.9e6, "RTT, mean": 0.04, Retransmitted: 0.05, Share: undefined });
+  });
+
+  it("of a scenario with flows of both directions are those of the forward ones", () => {
+    const other = { ...flow("b", 2e6, 60), reverse: true };
+    const wait = { name: "reverse", queue_delay_ms: { mean: 90, p95: 99 }, utilisation: 0.5 };
+    const both = { ...SUMMARY, flows: [flow("a", 8e6, 40), other], links: [...SUMMARY.links, wait] };
+    expect(named("all", [both])).toMatchObject({ Goodput: 8e6, "RTT, mean": 0.04, "Queue, p95": 0.012, Utilisation: 0.9 });
+    expect(named(1, [both])).toMatchObject({ Goodput: 2e6, "RTT, mean": 0.06, Share: 0.2 });
+    // The control: of one direction, the longest queue counts, and each flow.
+    const one = { ...both, flows: [flow("a", 8e6, 40), { ...other, reverse: false }] };
+    expect(named("all", [one])).toMatchObject({ "RTT, mean": 0.05, "Queue, p95": 0.099 });
+    expect(rowsOf([[both]], ["reno"], false).map(({ name }) => name)).toEqual(["a", "b", "forward flows"]);
   });
 
   it("have a row a flow, each with its share, and one for all of them", () => {

@@ -12,6 +12,8 @@ interface Distribution {
 
 interface FlowSummary {
   label: string;
+  /** Its data went over the path back. */
+  reverse?: boolean;
   controller: string;
   goodput_bps: number;
   segments_sent: number;
@@ -27,6 +29,7 @@ interface LinkSummary {
 
 /** As much of a summary as is shown. */
 export interface Summary {
+  provenance: { spec_json: string };
   flows: FlowSummary[];
   links: LinkSummary[];
   total_goodput_bps: number;
@@ -54,6 +57,15 @@ export function bottleneckOf<One extends Pick<LinkSummary, "queue_delay_ms">>(li
     if (link.queue_delay_ms !== null && link.queue_delay_ms.mean > (worst?.queue_delay_ms?.mean ?? -1)) worst = link;
   }
   return worst;
+}
+
+/** Where flows of both directions cross the path, the measures of a run are of its forward flows and queues. */
+function measured(summary: Summary): Summary {
+  const forward = summary.flows.filter(({ reverse }) => reverse !== true);
+  if (forward.length === 0 || forward.length === summary.flows.length) return summary;
+  const spec = JSON.parse(summary.provenance.spec_json) as { forward: { name?: string }[] };
+  const links = summary.links.filter(({ name }) => spec.forward.some((element) => element.name === name));
+  return { ...summary, flows: forward, links };
 }
 
 const inSeconds = (ms: number | null | undefined) => (ms === null || ms === undefined ? null : ms / 1000);
@@ -100,7 +112,7 @@ export const MEASURES: readonly Measure[] = [
   },
   {
     title: "Share",
-    explained: "This flow's part of what all flows delivered",
+    explained: "This flow's part of what the flows of its direction delivered",
     kind: "share",
     shared: true,
     take: (flows, { fairness }) =>
@@ -118,7 +130,10 @@ export const MEASURES: readonly Measure[] = [
 /** Each measure over the seeds of a run: of one flow, or of all of them together. */
 export function estimatesOf(summaries: readonly Summary[], flow: number | "all"): (Estimate | null)[] {
   return MEASURES.map(({ take }) => {
-    const values = summaries.map((summary) => take(flow === "all" ? summary.flows : summary.flows.slice(flow, flow + 1), summary));
+    const values = summaries.map((summary) => {
+      const of = measured(summary);
+      return take(flow === "all" ? of.flows : summary.flows.slice(flow, flow + 1), of);
+    });
     return estimate(values.filter((value): value is number => value !== null));
   });
 }
@@ -147,7 +162,7 @@ export function rowsOf(runs: readonly (readonly Summary[])[], names: readonly st
         series: runs.length === 1 ? (flow < MOST_FLOWS ? flow : null) : flow === 0 ? run : null,
         estimates: estimatesOf(summaries, flow),
       })),
-      { name: within("all flows"), series: null, estimates: estimatesOf(summaries, "all") },
+      { name: within(flows.some(({ reverse }) => reverse) ? "forward flows" : "all flows"), series: null, estimates: estimatesOf(summaries, "all") },
     ];
   });
 }

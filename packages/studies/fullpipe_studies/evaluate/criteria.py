@@ -194,6 +194,17 @@ RUNS: Mapping[str, Runs] = {
             Measure("far flow", "of fair share", take.share("v"), more=True, least=0.05),
         ),
     ),
+    "beyond b": (
+        (
+            Scene(
+                "20 Mbit/s, and 2 back with 1 cubic",
+                at.two_way,
+                quick=True,
+                only_sim="only the simulator has flows in the other direction",
+            ),
+        ),
+        (Measure("own goodput", "% of path", take.use("c"), more=True),),
+    ),
 }
 
 

@@ -87,6 +87,15 @@ def unequal(c: str, vary: Vary) -> Made:
     return _beside(c, vary, victim=c, rtt=20, far_ms=100, bdp=20, seconds=60)
 
 
+def two_way(c: str, vary: Vary) -> Made:
+    """A flow whose ACKs share a slow way back with the data of a CUBIC flow in the other direction."""
+    flows = [
+        {"controller": c, "label": "c"},
+        {"controller": "cubic", "label": "back", "direction": "reverse"},
+    ]
+    return made(vary, flows, rate=20, path={"reverse": {"rate": "2 Mbit/s", "buffer": "50 packets"}})
+
+
 def beside(name: str, *, quick: bool = False, only_sim: str = "", **more: Any) -> Scene:
     """A scene with flows of the controller and of another one."""
     return Scene(name, partial(_beside, **more), quick, only_sim)

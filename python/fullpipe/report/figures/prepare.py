@@ -245,7 +245,7 @@ def limited_by_application(results: Runs) -> bool:
 
 def goodput_ceiling_mbps(panel: Panel) -> Steps | None:
     """The rate that the slowest element leaves for payload over time; None if nothing limits the rate."""
-    return panel.facts.goodput_mbps
+    return panel.facts.goodput_mbps(panel.row.flow)
 
 
 def base_rtt_ms(panel: Panel) -> Steps | None:

@@ -1,5 +1,6 @@
 """Goodput over time against what the link leaves for payload."""
 
+from fullpipe.measures.measures import both_ways
 from fullpipe.measures.run import Runs
 from fullpipe.report.figures.over_time import OverTime, draw
 from fullpipe.report.figures.prepare import (
@@ -16,6 +17,8 @@ _PEAK = "a peak above it is data that had waited for a retransmission."
 def look_at(results: Runs) -> str:
     """What to look for. Only a flow alone that always has data to send can stay at the ceiling."""
     together = " for all flows together" if several_flows(results) else ""
+    if any(both_ways(run.summary) for run in results.runs):
+        together = " for the forward flows together"
     if limited_by_application(results):
         return (
             "Look for how high each line rises while there is data to send; in between the application "

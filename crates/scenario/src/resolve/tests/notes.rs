@@ -296,6 +296,21 @@ fn ineffective_flow_settings_are_noted() {
 }
 
 #[test]
+fn settings_of_way_back_have_effect_on_reverse_data() {
+    let found = |direction: &str| {
+        notes_of(&format!(
+            "[path]\nrate = \"20 Mbit/s\"\nrtt = \"20 ms\"\nbuffer = \"100 packets\"\n[path.reverse]\nrate = \"20 Mbit/s\"\n\
+             buffer = \"100 packets\"\nunit = \"burst\"\nqueue = \"step\"\n[hosts]\necn = true\n[[flows]]\n\
+             controller = \"cubic\"\ndirection = \"{direction}\"\n"
+        ))
+    };
+    assert_eq!(found("reverse"), [""; 0]);
+    let acks_only = found("forward").join("\n");
+    assert!(acks_only.contains("acknowledgements do not come in bursts"), "{acks_only}");
+    assert!(acks_only.contains("path.reverse.queue = \"step\" has no effect"), "{acks_only}");
+}
+
+#[test]
 fn setting_effective_in_any_alternative_unnoted() {
     let text = |compare: &str| {
         format!(

@@ -226,6 +226,9 @@ fn bad_flows_name_their_place() {
         &flow("receiver = \"hides_loss\"\nsize = \"1 MB\""),
         &["flows[0].receiver: \"hides_loss\" never gets what was lost", "as much as it can"],
     );
+    assert_all(&flow("direction = \"back\""), &["flows[0].direction", "reverse"]);
+    assert_all(&flow("direction = 1"), &["flows[0].direction"]);
+    assert_all(&flow("direction = [\"reverse\"]"), &["flows[0].direction"]);
     assert_all(&flow("label = \"\""), &["flows[0].label", "is empty"]);
     let taken = flow("count = 2\n[[flows]]\ncontroller = \"cubic\"\nlabel = \"bbr1-2\"");
     assert_all(&taken, &["flows[1].label: \"bbr1-2\" is taken"]);
@@ -306,6 +309,45 @@ fn more_media_than_can_run_is_refused() {
     assert_eq!(toml(&text("1448 B", 4, other)).flows.len(), 9);
     assert_all(&error(&text("2 MB", 1, "")).to_string(), &["flows[0].media", "1000000000 packets"]);
     assert_eq!(toml(&text("1 MB", 1, "")).flows.len(), 1);
+}
+
+#[test]
+fn reverse_flow_needs_rate_on_way_back() {
+    let of = |back: &str, flow: &str| {
+        format!("[path]\nrate = \"10 Mbit/s\"\nrtt = \"40 ms\"\nreverse = {{ {back} }}\n[[flows]]\n{flow}\n")
+    };
+    let bbr = "controller = \"bbr1\"\ndirection = \"reverse\"";
+    for back in [
+        "",
+        "loss = \"1 %\"",
+        "jitter = \"1 ms\"",
+        "before = [{ kind = \"policer\", rate = \"1 Mbit/s\", burst = \"9 KB\" }]",
+    ] {
+        let refused = error(&of(back, bbr)).to_string();
+        assert_all(
+            &refused,
+            &["flows[0].direction: \"reverse\" is over a path without a rate", "reverse = { rate ="],
+        );
+        // The control: the same path for a flow in the forward direction.
+        toml(&of(back, "controller = \"bbr1\"\ndirection = \"forward\""));
+    }
+    toml(&of("rate = \"1 Mbit/s\"", bbr));
+    toml(&of("after = [{ kind = \"link\", rate = \"1 Mbit/s\", buffer = \"9 KB\" }]", bbr));
+    let long = format!("duration = \"10 h\"\n{}", of("rate = \"1 Tbit/s\"", bbr));
+    assert_all(&error(&long).to_string(), &["duration: \"10 h\" at 1000 Gbit/s allows"]);
+    toml(&format!("duration = \"10 h\"\n{}", of("rate = \"1 Tbit/s\"", "controller = \"bbr1\"")));
+    let program = "client = \"a {server} {port}\"\nserver = \"b {port}\"\ndirection = \"reverse\"";
+    assert_all(
+        &error(&of("rate = \"1 Mbit/s\"", program)).to_string(),
+        &["flows[0].direction", "together with client"],
+    );
+    // A spec from elsewhere is checked, too.
+    let mut spec = toml(&of("rate = \"1 Mbit/s\"", bbr));
+    spec.reverse.retain(|element| element.name().is_none());
+    assert_all(
+        &Spec::from_json(&spec.to_json()).unwrap_err().to_string(),
+        &["flows[0].direction", "rate in reverse"],
+    );
 }
 
 #[test]

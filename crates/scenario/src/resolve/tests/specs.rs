@@ -194,3 +194,19 @@ fn flow_ecn_overrides_host_ecn() {
     assert_eq!(spec(true, &[("cubic", "ecn = false"), ("reno", "ecn = false")]).shared_ecn(), Ok(false));
     assert_eq!(spec(true, &[("dctcp", "ecn = false")]).shared_ecn(), Ok(true));
 }
+
+#[test]
+fn window_of_reverse_flow_is_in_products_of_reverse_rate() {
+    let cap = |direction: &str| {
+        let text = format!(
+            "[path]\nrate = \"120 Mbit/s\"\nrtt = \"100 ms\"\nreverse = {{ rate = \"12 Mbit/s\" }}\n\
+             [[flows]]\ncontroller = \"reno\"\nmax_cwnd = \"1 bdp\"\n{direction}\n"
+        );
+        let spec = toml(&text);
+        assert_eq!(Spec::from_json(&spec.to_json()).unwrap(), spec);
+        (spec.flows[0].max_cwnd, spec.to_json().contains("direction"))
+    };
+    assert_eq!(cap("direction = \"reverse\""), (Some(100), true));
+    assert_eq!(cap("direction = \"forward\""), (Some(1000), false), "as without the key");
+    assert_eq!(cap(""), (Some(1000), false));
+}

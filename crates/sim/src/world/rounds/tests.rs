@@ -15,10 +15,13 @@ use fullpipe_units::{Duration, Time};
 use random::Draws;
 use serde_json::{Value, json};
 
+use crate::agenda::Winners;
+use crate::packet::{Acknowledgement, Segment};
 use crate::plug::{Maker, OwnController};
 use crate::run_plainly;
-use crate::running::OfChains;
 use crate::world::World;
+
+type OfChains = World<Winners, Chain<Segment>, Chain<Acknowledgement>>;
 
 /// A law that rounds break on purpose.
 #[derive(Clone, Copy, Debug)]
