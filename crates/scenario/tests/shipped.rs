@@ -48,7 +48,10 @@ fn shipped_scenarios_report_bottleneck_rate() {
     for file in shipped() {
         for (label, spec) in resolve_file(&file).unwrap() {
             let facts = spec.path_facts();
-            let steps = facts.rate_bps.unwrap_or_else(|| panic!("{}: no rate", file.display()));
+            let steps = facts.round_trips[0]
+                .rate_bps
+                .clone()
+                .unwrap_or_else(|| panic!("{}: no rate", file.display()));
             let most = steps.iter().map(|step| step.1).max().unwrap() as f64 / 1e6;
             assert!((1.0..=10_000.0).contains(&most), "{} {label}: {most} Mbit/s", file.display());
             if let Some(expected) = mbit(&spec.name) {

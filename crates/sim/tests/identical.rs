@@ -294,7 +294,7 @@ fn two_way_flows_match_plain_simulator() {
             let one_way = run(&spec(&document), number);
             let flows = document["flows"].as_array_mut().expect("a list of flows");
             for (place, flow) in flows.iter_mut().enumerate() {
-                if place == 0 || (choice >> place) % 2 == 0 {
+                if place == 0 || (choice >> place).is_multiple_of(2) {
                     flow["direction"] = json!("reverse");
                 }
             }

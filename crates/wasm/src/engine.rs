@@ -179,7 +179,7 @@ impl Alternative {
             flows: flows.collect(),
             queues: queues.map(str::to_owned).collect(),
             facts: Facts {
-                rate_bps: start(facts.forward_bps.as_ref()),
+                rate_bps: start(trip.and_then(|trip| trip.rate_bps.as_ref())),
                 rtt_s: start(trip.map(|trip| &trip.rtt_ns)).map(|rtt| rtt as f64 / 1e9),
                 bdp_bytes: start(trip.and_then(|trip| trip.bdp_bytes.as_ref())),
                 buffer_bytes: spec
