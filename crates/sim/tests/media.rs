@@ -1,5 +1,6 @@
 //! Flows of real-time media: what is counted of their frames, beside nothing and beside what fills the queue.
 
+#[expect(dead_code, reason = "other tests take other scenarios")]
 mod random;
 
 use std::sync::atomic::AtomicBool;
