@@ -1,6 +1,7 @@
 """Every requirement of BBRv3's draft is cited, and the script that says so notices what is not."""
 
 import importlib.util
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -35,6 +36,18 @@ guess.
 
 * An item MAY follow.
 
+Get takes the larger of both,
+whatever they are.
+
+It counts from one.
+
+1. The sum has at most seven digits.
+
+~~~~
+  Sum | digits
+  one | 7
+~~~~
+
 ~~~~
   Add(one):
     C.sum = C.sum + one   /* the sum */
@@ -50,6 +63,20 @@ guess.
 --- back
 # More
 It MUST end.
+"""
+# The paragraphs of DRAFT that are not requirements only, and how they are settled.
+PROSE = {
+    "It may rest": "explains",
+    "Get takes": "as the pseudocode,Get Add",
+    "It counts": "differs,2",
+    "1. The sum": "cited",
+    "Sum |": "differs,1 2",
+}
+PAGE = """\
+1. **1.1**: the figure.
+2. **1.0.1, 1.1**: one,
+   and the figure.
+3. **1.1.1**: another section.
 """
 IDS = [
     "1.1#6db1ae",
@@ -101,9 +128,39 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "draft.md").write_text(DRAFT)
     monkeypatch.setattr(citations, "TABLE", tmp_path / "requirements.csv")
     monkeypatch.setattr(citations, "EXCEPTIONS", tmp_path / "exceptions.toml")
+    monkeypatch.setattr(citations, "SETTLEMENTS", tmp_path / "prose.csv")
+    monkeypatch.setattr(citations, "NORMATIVE_PROSE", re.compile(r"1\.1"))
     (tmp_path / "exceptions.toml").write_text(OTHERS)
+    page = tmp_path / citations.PAGE
+    page.parent.mkdir(parents=True)
+    page.write_text(PAGE)
+    rows = [f"{prose(tmp_path, begin)},{how}{',' * (1 - how.count(','))}\n" for begin, how in PROSE.items()]
+    (tmp_path / "prose.csv").write_text("id,settlement,by\n" + "".join(rows))
+    cited = prose(tmp_path, "1. The sum")
+    test = "    #[test]\n"
+    source.write_text(
+        CODE.replace(test, f"    // draft {cited}\n{test}")
+        + f"\n// draft {cited}\nconst LIMIT: u64 = 9_999_999;\n"
+    )
     assert called(monkeypatch, tmp_path, "extract", "--draft", str(tmp_path / "draft.md")) == 0
     return tmp_path
+
+
+def prose(root: Path, begin: str) -> str:
+    """The id of the paragraph of the draft in which this stands."""
+    rows = citations.requirements_of(root / "draft.md")
+    (found,) = [row.id for row in rows if row.kind == "prose" and begin in " ".join(row.text.split())]
+    return str(found)
+
+
+def resettle(root: Path, begin: str, how: str) -> list[str]:
+    """What is wrong if the paragraph has this row instead, or none."""
+    one = prose(root, begin)
+    path = citations.SETTLEMENTS
+    kept = [line for line in path.read_text().splitlines() if not line.startswith(f"{one},")]
+    assert len(kept) == len(PROSE)
+    path.write_text("\n".join([*kept, *([f"{one},{how}"] if how else [])]) + "\n")
+    return [line.replace(one, "ID") for line in complaints(root)]
 
 
 def called(monkeypatch: pytest.MonkeyPatch, root: Path, *arguments: str) -> int:
@@ -143,7 +200,9 @@ def test_table_contains_only_hashes() -> None:
 
 def test_sentences_functions_and_assignments_are_found(checkout: Path) -> None:
     table = citations.read_table(citations.TABLE)
-    assert [one for one in table if table[one].kind != "section"] == IDS
+    assert [one for one in table if table[one].is_required] == IDS
+    rows = [one for one in table if table[one].kind == "prose"]
+    assert rows == [prose(checkout, begin) for begin in PROSE]
     assert [one for one in table if table[one].kind == "section"] == ["1.1", "A"]
     kinds = [table[one].kind for one in IDS]
     assert kinds == [
@@ -209,6 +268,11 @@ def test_exception_requires_uncited_requirement(checkout: Path) -> None:
         ("    C.count++\n", "", ["gone: 1.1: Add.count (", "changed: 1.1: Add ("]),
         ("It MUST end.", "It MUST end soon.", ["new: A#", "gone: A#", "changed: A"]),
         ("It may rest", "It may sleep", ["changed: 1.1"]),
+        # Of prose one paragraph, and what it says now.
+        ("counts from one", "counts from two", ["new: 1.1#165d2a (It counts from two. ...)", "gone: 1.1#"]),
+        ("whatever they are", "if there are two", ["new: 1.1#", "gone: 1.1#"]),
+        ("* An item MAY follow.", "* An item MAY follow. Or none.", ["new: 1.1#"]),
+        ("one | 7", "one | 8", ["new: 1.1#", "gone: 1.1#"]),
     ],
 )
 def test_changed_draft_is_compared_with_table(
@@ -230,6 +294,57 @@ def test_changed_draft_is_compared_with_table(
         assert any(line.startswith(begin) for line in printed.splitlines()), printed
     if "C.sum + 2" in new:
         assert "crates/cc/src/adder.rs:2" in printed, "who has to look again"
+
+
+@pytest.mark.parametrize(
+    ("begin", "how", "expected"),
+    [
+        ("It may rest", "", "ID: prose without a settlement"),
+        ("It may rest", "settles,", "prose.csv: ID: 'settles' is no settlement"),
+        ("It may rest", "explains,Get", "prose.csv: ID: 'explains' needs nothing after it"),
+        ("It counts", "differs,", "prose.csv: ID: 'differs' needs functions or items after it"),
+        ("It counts", "differs,2 4", "prose.csv: ID: bbr3.md has no item 4"),
+        ("It counts", "differs,3", "prose.csv: ID: item 3 does not name 1.1"),
+        ("Get takes", "as the pseudocode,Get Set", "prose.csv: ID: the pseudocode has no Set"),
+        ("Get takes", "as the pseudocode,steps", "prose.csv: ID: the pseudocode has no steps"),
+        ("Get takes", "cited,", "prose.csv: ID: no implementation cites it"),
+    ],
+)
+def test_unsettled_prose_is_an_error(checkout: Path, begin: str, how: str, expected: str) -> None:
+    assert expected in resettle(checkout, begin, how)
+
+
+def test_settlement_requires_prose_of_draft(checkout: Path) -> None:
+    with citations.SETTLEMENTS.open("a") as file:
+        file.write("1.1#abcdef,explains,\n1.1: Get,explains,\n")
+    assert complaints(checkout) == [
+        "prose.csv: 1.1#abcdef: the draft has no such prose",
+        "prose.csv: 1.1: Get: the draft has no such prose",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("after", "side"), [("    #[test]\n", "test"), ("const LIMIT: u64 = 9_999_999;\n", "implementation")]
+)
+def test_cited_prose_needs_code_and_test(checkout: Path, after: str, side: str) -> None:
+    one = prose(checkout, "1. The sum")
+    indent = " " * (len(after) - len(after.lstrip()))
+    found = edit(checkout, f"{indent}// draft {one}\n{after}", after)
+    assert found == [f"prose.csv: {one}: no {side} cites it"]
+
+
+@pytest.mark.parametrize("text", ["", "id,settlement\n", "id,settlement,by\n1.1#abcdef,explains\n"])
+def test_malformed_settlements_are_an_error(checkout: Path, text: str) -> None:
+    citations.SETTLEMENTS.write_text(text)
+    with pytest.raises(citations.InputError, match=r"prose\.csv:[12]: expected"):
+        complaints(checkout)
+
+
+def test_draft_is_listed_with_its_words(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert called(monkeypatch, checkout, "list", "--draft", str(checkout / "draft.md"), "1.1#") == 0
+    assert "(It counts from one. ...)" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

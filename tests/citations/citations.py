@@ -4,11 +4,13 @@
     python tests/citations/citations.py check --draft FILE    the table against a draft: new, gone, changed
     python tests/citations/citations.py extract --draft FILE  writes the table from a draft
     python tests/citations/citations.py list [WORD...]        each requirement and where it is cited
+    python tests/citations/citations.py list --draft FILE     how each of a draft begins
 
 A requirement is a sentence with an RFC 2119 keyword, a function of the pseudocode, or an assignment in one.
 The table, requirements.csv, names each and has a hash of its text, white space and comments left out; it has
-no text of the draft. It lists sections, too, to know them and to see which changed. The draft is
-draft-ietf-ccwg-bbr.md of https://github.com/ietf-wg-ccwg/draft-ietf-ccwg-bbr.
+no text of the draft. It lists sections, too, to know them and to see which changed, and the prose of 5.3 to
+5.6, which is normative: each paragraph, item or figure that is neither pseudocode nor requirements only. The
+draft is draft-ietf-ccwg-bbr.md of https://github.com/ietf-wg-ccwg/draft-ietf-ccwg-bbr.
 
 Comments cite, in one of three forms:
 
@@ -22,6 +24,13 @@ contains: the function that follows the comment, or else the rest of the block a
 must stand in an assertion. Any other assignment needs a citation of its own.
 
 What is not implemented or not tested stands in exceptions.toml with the reason.
+
+prose.csv settles each row of prose by one word and what that needs:
+
+    as the pseudocode   functions of the pseudocode that say the same ("steps": those of the section)
+    cited               code and a test cite it by its hash
+    explains            it demands nothing: a reason, an aim, an introduction
+    differs             numbers of the items of docs/explanation/bbr3.md that settle the difference
 """
 
 import argparse
@@ -39,6 +48,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = Path(__file__).with_name("requirements.csv")
 EXCEPTIONS = Path(__file__).with_name("exceptions.toml")
+SETTLEMENTS = Path(__file__).with_name("prose.csv")
+# The page whose numbered items settle differences of prose and pseudocode.
+PAGE = Path("docs/explanation/bbr3.md")
 # Where citations are looked for. Folders that are missing count as empty.
 SOURCES = (
     "crates/cc/src",
@@ -52,8 +64,11 @@ TEST_FOLDERS = {"tests", "conformance"}
 
 CODE, TEST = "implementation", "test"
 HASH_DIGITS, SHORT_DIGITS = 12, 6
-# The kind of a row that is no requirement: a section, so that it is known and a change of its text is seen.
-SECTION = "section"
+# The kinds of rows that are no requirements: a section, so that it is known and a change of its text is seen,
+# and a paragraph of the sections whose prose is normative.
+SECTION, PROSE = "section", "prose"
+NORMATIVE_PROSE = re.compile(r"5\.[3-6](\..*)?")
+AS_PSEUDOCODE, CITED, EXPLAINS, DIFFERS = "as the pseudocode", "cited", "explains", "differs"
 KEYWORDS = re.compile(
     r"\b(MUST NOT|MUST|SHALL NOT|SHALL|SHOULD NOT|SHOULD|NOT RECOMMENDED|RECOMMENDED|REQUIRED|OPTIONAL|MAY)\b"
 )
@@ -77,6 +92,12 @@ class Requirement:
     target: str
     kind: str
     hash: str
+    # As far as a draft was read.
+    text: str = field(default="", compare=False)
+
+    @property
+    def is_required(self) -> bool:
+        return self.kind not in (SECTION, PROSE)
 
     @property
     def id(self) -> str:
@@ -119,7 +140,12 @@ def requirements_of(draft: Path) -> list[Requirement]:
     texts: dict[str, list[str]] = {}
     for section, is_code, block in blocks(lines):
         texts.setdefault(section, []).extend(block)
-        found += pseudocode(section, block, targets) if is_code else sentences(section, block)
+        required = list(pseudocode(section, block, targets) if is_code else sentences(section, block))
+        found += required
+        count = 1 if is_code else len(split_sentences(block))
+        if NORMATIVE_PROSE.fullmatch(section) and len(required) < count:
+            text = " ".join(block)
+            found.append(Requirement(section, "", "", PROSE, hashed(text), text))
     if not any(requirement.kind == "assign" for requirement in found):
         raise InputError(f"{draft}: no pseudocode found")
     return found + [
@@ -160,11 +186,14 @@ def blocks(lines: list[str]) -> Iterator[tuple[str, bool, list[str]]]:
         yield section(), is_code, block
 
 
+def split_sentences(block: list[str]) -> list[str]:
+    return re.split(r"(?<=[.!?])\s+(?=[A-Z(*\"])", " ".join(" ".join(block).split()))
+
+
 def sentences(section: str, block: list[str]) -> Iterator[Requirement]:
-    text = " ".join(" ".join(block).split())
-    for sentence in re.split(r"(?<=[.!?])\s+(?=[A-Z(*\"])", text):
+    for sentence in split_sentences(block):
         if keyword := KEYWORDS.search(sentence):
-            yield Requirement(section, "", "", keyword[1].lower(), hashed(sentence))
+            yield Requirement(section, "", "", keyword[1].lower(), hashed(sentence), sentence)
 
 
 def pseudocode(
@@ -279,6 +308,28 @@ def read_exceptions(path: Path) -> dict[str, dict[str, str]]:
                     raise InputError(f"{where}: {item!r} is no id, or was excepted before")
                 found[one][item] = reason
     return found
+
+
+# What settles a row of prose: the word, and functions or numbers of items.
+Settlement = tuple[str, list[str]]
+
+
+def read_settlements(path: Path) -> dict[str, Settlement]:
+    rows = list(csv.reader(io.StringIO(read_text(path))))
+    if not rows or rows[0] != ["id", "settlement", "by"]:
+        raise InputError(f"{path}:1: expected the columns id, settlement, by")
+    found: dict[str, Settlement] = {}
+    for number, row in enumerate(rows[1:], start=2):
+        if len(row) != 3 or row[0] in found:
+            raise InputError(f"{path}:{number}: expected a new id, a settlement and by what: {row}")
+        found[row[0]] = row[1], row[2].split()
+    return found
+
+
+def items_of(page: Path) -> dict[str, str]:
+    """The text of each numbered item of the page that begins with a section of the draft."""
+    items = re.findall(r"^(\d+)\. (\*\*\d.*(?:\n +.*)*)", read_text(page), re.MULTILINE)
+    return dict(items)
 
 
 # ---- the sources ----
@@ -450,17 +501,51 @@ def coverage(table: dict[str, Requirement], citations: list[Citation]) -> dict[s
     return places
 
 
+def unsettled(
+    table: dict[str, Requirement], places: dict[str, dict[str, list[str]]], root: Path
+) -> Iterator[str]:
+    """What is wrong with the settlements of prose, a line each."""
+    settlements, items = read_settlements(SETTLEMENTS), items_of(root / PAGE)
+    prose = {one: row.section for one, row in table.items() if row.kind == PROSE}
+    functions = {(row.section, row.function) for row in table.values()}
+    anywhere = {name for _, name in functions} - {"steps"}
+    yield from (f"{one}: prose without a settlement" for one in prose if one not in settlements)
+    for one, (word, by) in settlements.items():
+        wrong = []
+        section = prose.get(one)
+        if section is None:
+            wrong.append("the draft has no such prose")
+        elif word not in (AS_PSEUDOCODE, CITED, EXPLAINS, DIFFERS):
+            wrong.append(f"{word!r} is no settlement")
+        elif (word in (AS_PSEUDOCODE, DIFFERS)) != bool(by):
+            wrong.append(f"{word!r} needs {'nothing' if by else 'functions or items'} after it")
+        elif word == AS_PSEUDOCODE:
+            unknown = [name for name in by if name not in anywhere and (section, name) not in functions]
+            wrong += [f"the pseudocode has no {name}" for name in unknown]
+        elif word == DIFFERS:
+            named = re.compile(rf"(?<![\d.]){re.escape(section)}(?!\.?\d)")
+            wrong += [f"{PAGE.name} has no item {item}" for item in by if item not in items]
+            wrong += [
+                f"item {item} does not name {section}"
+                for item in by
+                if item in items and not named.search(items[item])
+            ]
+        elif word == CITED:
+            wrong += [f"no {side} cites it" for side in places if one not in places[side]]
+        yield from (f"{SETTLEMENTS.name}: {one}: {why}" for why in wrong)
+
+
 def complaints(table: dict[str, Requirement], exceptions: dict[str, dict[str, str]], root: Path) -> list[str]:
     """What is wrong, a line each."""
     citations = citations_in(root, table)
-    required = [one for one in table if table[one].kind != SECTION]
+    required = [one for one in table if table[one].is_required]
     found = []
     named: dict[str, list[Citation]] = {}
     for citation in citations:
         for one in citation.ids:
             if one not in table:
                 found.append(f"{citation.place}: cites {one}, which the draft does not have")
-            elif citation.side == CODE and table[one].kind != SECTION:
+            elif citation.side == CODE and table[one].is_required:
                 named.setdefault(one, []).append(citation)
     for one, cited in named.items():
         # The parts of a function may be in several files; an assignment is in one place.
@@ -477,7 +562,7 @@ def complaints(table: dict[str, Requirement], exceptions: dict[str, dict[str, st
         for one in required:
             if one not in places[side] and one not in exceptions[side]:
                 found.append(f"{one}: no {side} cites it")
-    return found
+    return [*found, *unsettled(table, places, root)]
 
 
 def changes(old: dict[str, Requirement], new: dict[str, Requirement], root: Path) -> list[str]:
@@ -488,10 +573,16 @@ def changes(old: dict[str, Requirement], new: dict[str, Requirement], root: Path
         where = [*places[CODE].get(one, []), *places[TEST].get(one, [])]
         return f" (cited in {', '.join(where)})" if where else ""
 
-    found = [f"new: {one}" for one in new if one not in old]
+    found = [f"new: {begin(new[one])}" for one in new if one not in old]
     found += [f"gone: {one}{cited(one)}" for one in old if one not in new]
     found += [f"changed: {one}{cited(one)}" for one in old if one in new and old[one] != new[one]]
     return found
+
+
+def begin(requirement: Requirement) -> str:
+    """Its id, and how its text begins."""
+    words = requirement.text.split()
+    return requirement.id + (f" ({' '.join(words[:12])} ...)" if words else "")
 
 
 def table_of(draft: Path) -> dict[str, Requirement]:
@@ -513,12 +604,12 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     table = read_table(TABLE)
     if arguments.command == "list":
-        places = coverage(table, citations_in(arguments.root, table))
-        for one in table:
-            if table[one].kind != SECTION and all(word in one for word in arguments.word):
-                print(
-                    one, *(f"\n    {side}: {place}" for side in places for place in places[side].get(one, []))
-                )
+        listed = table_of(arguments.draft) if arguments.draft else table
+        places = coverage(listed, citations_in(arguments.root, listed))
+        for one, row in listed.items():
+            if row.kind != SECTION and all(word in one for word in arguments.word):
+                cited = (f"\n    {side}: {place}" for side in places for place in places[side].get(one, []))
+                print(begin(row), *cited)
         return 0
     if arguments.draft:
         found = changes(table, table_of(arguments.draft), arguments.root)
@@ -527,8 +618,12 @@ def run(arguments: argparse.Namespace) -> int:
     for line in found:
         print(line)
     if not found:
-        count = sum(requirement.kind != SECTION for requirement in table.values())
-        print(f"{count} requirements: " + ("as in the draft" if arguments.draft else "all cited or excepted"))
+        count = sum(requirement.is_required for requirement in table.values())
+        prose = sum(requirement.kind == PROSE for requirement in table.values())
+        print(
+            f"{count} requirements, {prose} paragraphs of prose: "
+            + ("as in the draft" if arguments.draft else "all cited or excepted, and settled")
+        )
     return 1 if found else 0
 
 
@@ -541,6 +636,7 @@ def main() -> int:
     extract = commands.add_parser("extract", help="write the table from a draft")
     extract.add_argument("--draft", type=Path, metavar="FILE", required=True)
     listing = commands.add_parser("list", help="print where each requirement is cited")
+    listing.add_argument("--draft", type=Path, metavar="FILE", help="the requirements of this draft")
     listing.add_argument("word", nargs="*", help="only ids that contain all of these")
     try:
         return run(parser.parse_args())

@@ -163,7 +163,7 @@ impl Bbr3 {
             max_pacing_rate: config.max_pacing_rate.as_bytes_per_sec(),
             initial_cwnd: config.initial_cwnd as u64 * unit,
             delivered_at_start: connection.delivered,
-            // draft 5.6.4.1: the transport's initial window
+            // draft 5.6.4.1#8cf57b: the transport's initial window
             cwnd: config.initial_cwnd.min(config.cwnd_clamp) as u64 * unit,
             pacing_rate: 0,
             send_quantum: 0,

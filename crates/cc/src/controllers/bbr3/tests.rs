@@ -174,6 +174,7 @@ fn gains_match_draft_table() {
     assert_eq!(states.map(gains), table);
 }
 
+// draft 5.6.4.1#8cf57b: ten segments, which the first round doubles
 #[test]
 fn fills_pipe_then_drains_cruises_probes() {
     let mut flow = Flow::new();
