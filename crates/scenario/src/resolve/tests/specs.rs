@@ -97,6 +97,8 @@ fn external_media_is_checked_against_limits() {
     assert_eq!((&good.flows[0].workload, good.flows[0].label.as_str()), (&expected, "media"));
     let json = good.to_json();
     assert_eq!(Spec::from_json(&json).unwrap(), good);
+    // Without samples a run may be long.
+    let json = json.replacen("\"sample_interval_ns\":10000000", "\"sample_interval_ns\":null", 1);
     for (from, to, field) in [
         ("\"frame_bytes\":3000", "\"frame_bytes\":0", "workload.frame_bytes"),
         ("\"frame_bytes\":3000", "\"frame_bytes\":10000001", "workload.frame_bytes"),
