@@ -73,14 +73,6 @@ fn flows(spec: &Spec) -> Result {
     let transfers: u64 = spec.flows.iter().map(|flow| flow.workload.transfers() as u64).sum();
     let most = bounds::MAX_ALL_TRANSFERS;
     demand(transfers <= most, "flows", transfers, format!("at most {most} transfers of all flows together"))?;
-    let media = spec.flows.iter().map(|flow| flow.workload.frames(spec.duration_ns, spec.mss()));
-    let (frames, packets) = media.fold((0u64, 0u64), |(frames, packets), one| {
-        (frames.saturating_add(one.0), packets.saturating_add(one.1))
-    });
-    let (most, most_packets) = (bounds::MAX_FRAMES, bounds::MAX_FRAME_PACKETS);
-    demand(frames <= most, "flows", frames, format!("at most {most} frames of all flows together"))?;
-    let expected = format!("at most {most_packets} packets of the frames of all flows together");
-    demand(packets <= most_packets, "flows", packets, expected)?;
     let has_reverse_rate = rates::highest_rate(&spec.reverse) != Rate::MAX;
     let mut labels = BTreeSet::new();
     for (index, checked) in spec.flows.iter().enumerate() {
@@ -89,7 +81,14 @@ fn flows(spec: &Spec) -> Result {
         let unique = labels.insert(checked.label.as_str());
         demand(unique, &format!("flows[{index}].label"), &checked.label, "a unique label for each flow")?;
     }
-    Ok(())
+    let media = spec.flows.iter().map(|flow| flow.workload.frames(spec.duration_ns, spec.mss()));
+    let (frames, packets) = media.fold((0u64, 0u64), |(frames, packets), one| {
+        (frames.saturating_add(one.0), packets.saturating_add(one.1))
+    });
+    let (most, most_packets) = (bounds::MAX_FRAMES, bounds::MAX_FRAME_PACKETS);
+    demand(frames <= most, "flows", frames, format!("at most {most} frames of all flows together"))?;
+    let expected = format!("at most {most_packets} packets of the frames of all flows together");
+    demand(packets <= most_packets, "flows", packets, expected)
 }
 
 fn flow(flow: &FlowSpec, mss: u32, duration: Duration, has_reverse_rate: bool) -> Result {
