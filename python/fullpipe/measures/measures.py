@@ -53,9 +53,9 @@ def both_ways(summary: Summary) -> bool:
     return len({flow.get("reverse", False) for flow in summary["flows"]}) > 1
 
 
-def measured(summary: Summary) -> list[Summary]:
+def measured(summary: Summary) -> list[Any]:
     """The flows that the measures of a run are of: the forward ones, if there are any."""
-    flows: list[Summary] = summary["flows"]
+    flows: list[Any] = summary["flows"]
     return [flow for flow in flows if not flow.get("reverse")] if both_ways(summary) else flows
 
 
