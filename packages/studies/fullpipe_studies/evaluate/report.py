@@ -48,7 +48,7 @@ RULES = (
 LIMITS = (
     "The references are Fullpipe’s own CUBIC, Reno and BBRv1. This report does not compare them with a "
     "kernel; `fullpipe agree` does, and docs/explanation/fidelity.md has results.",
-    "One bottleneck, no flows in the reverse direction, and no flows that cross only a part of the path.",
+    "One bottleneck, and no flows that cross only a part of the path; data go both ways only in “beyond b”.",
 )
 _SUMMARY = ("§", "Level", "Criterion", "Verdict", "Because")
 _QUOTED = (Verdict.FLAG, Verdict.WORSE)
