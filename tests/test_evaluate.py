@@ -11,16 +11,19 @@ import pytest
 
 import fullpipe as fp
 from conftest import command
+from fullpipe import evidence
 from fullpipe.measures.statistics import t_quantile
 from fullpipe.runs import sweep
 from fullpipe.runs.engines.local import Local
 from fullpipe.runs.store import Store
 from fullpipe_studies import run as running
-from fullpipe_studies.evaluate import criteria, measures, report, scenes
+from fullpipe_studies.evaluate import criteria, measures, recorded, report, scenes
 from fullpipe_studies.evaluate.run import Plan, Result, Row, examine, row_of
 from fullpipe_studies.evaluate.scene import START_JITTER, Made, Scene, Seen, Vary, made
 from fullpipe_studies.evaluate.verdicts import Cell, Measure, Verdict, above, above_or_times, below, judge
 from fullpipe_studies.evaluate.verdicts import overall as overall_of
+
+RESULTS = Path(__file__).resolve().parents[1] / "results"
 
 
 def unread(_seen: Seen) -> float:
@@ -407,6 +410,31 @@ def test_markdown_names_verdicts_and_limits() -> None:
     assert "- 2 scenes: only full." in lines and "- noq hides x." in lines
     assert any("not compared with its text" in one for one in lines)
     assert not re.search(r"\b(pass|passed|fail|failed)\b", text.replace("nothing here passes or fails", ""))
+
+
+def test_recorded_report_is_that_of_the_last_run(tmp_path: Path) -> None:
+    (tmp_path / "schema").symlink_to(RESULTS / "schema")
+    path, cell = tmp_path / recorded.FILE, judged([30.0, 31, 29, 30, 32])
+    rows = [row("3.1", []), row("5.1.2", [replace(cell, scene="a | b"), judged([45.0, 46, 45, 44, 45])])]
+    for name in ("mine", "other:k=1"):
+        recorded.record(path, Result(Plan(name, "sim", 5), rows, []), "the command", larger=False)
+    kept = evidence.read(path)
+    assert [(one["key"]["controller"], one["key"]["section"], one["verdict"]) for one in kept] == [
+        (name, *verdict)
+        for name in ("mine", "other:k=1")
+        for verdict in (("3.1", "for the author"), ("5.1.2", "worse"))
+    ]
+    assert [(one["scene"], one["verdict"]) for one in kept[1]["cells"]] == [("a | b", "worse")]
+    assert "| `mine` | 0 | 0 | 1 | 0 | – | 5.1.2 | 5 seeds |" in recorded.table(kept, "")
+    text = recorded.markdown(kept)
+    assert "| 5.1.2 | Standing queues | **worse** | **worse** |" in text
+    assert r"| 5.1.2 | a \| b | goodput, % | mine 30.4 ± 1.4; cubic 50.4 ± 1.4" in text
+    # Fewer seeds do not replace it, unless that was asked for; and what is no criterion any more goes.
+    smaller = Result(Plan("mine", "sim", 4), rows[1:], [])
+    with pytest.raises(fp.ScenarioError, match="--replace-larger"):
+        recorded.record(path, smaller, "the command", larger=False)
+    recorded.record(path, smaller, "the command", larger=True)
+    assert [one["seeds"] for one in evidence.read(path)] == [4, 5, 5]
 
 
 def test_command_writes_report(in_empty_folder: Path) -> None:

@@ -15,6 +15,8 @@ from fullpipe_studies.evaluate.verdicts import Verdict
 
 FILE = "evaluations.jsonl"
 _SIM = registry.DEFAULT
+_JUDGED = (Verdict.BETTER, Verdict.AS, Verdict.WORSE, Verdict.FLAG)
+_QUOTED = (Verdict.FLAG.value, Verdict.WORSE.value)
 
 
 def lines(result: Result, command: str) -> list[evidence.Line]:
@@ -81,26 +83,34 @@ def _word(line: Mapping[str, Any] | None) -> str:
 
 
 def table(found: Sequence[evidence.Line], ages: str) -> str:
-    """The verdicts: a row for each criterion that was run, a column for each controller."""
+    """How many criteria have which verdict, a row for each controller, and which are flagged or worse."""
+    rows = []
+    for subject in _subjects(found):
+        of = _of(found, subject)
+        words = {one.section: _word(of[one.section]) for one in every() if one.section in of}
+        counts = [str(sum(word == report.word(one) for word in words.values())) for one in _JUDGED]
+        named = [", ".join(section for section, word in words.items() if word == one) for one in _QUOTED]
+        rows.append((f"`{subject[0]}`", *counts, *(one or "–" for one in named), _seeds(of)))
+    heads = ("controller", "better", "as", "worse", "flag", "flagged", "worse in", "runs")
+    return f"{ages}\n\n{_table(heads, rows)}\n".lstrip()
+
+
+def matrix(found: Sequence[evidence.Line]) -> str:
+    """The verdicts, for the site: a row for each criterion that was run, a column for each controller."""
     subjects = _subjects(found)
     of = [_of(found, one) for one in subjects]
-    unjudged = {Verdict.NOT_RUN.value, Verdict.FORM.value, Verdict.NOT_APPLICABLE.value}
+    judged = {one.value for one in _JUDGED}
     rows = [
         (one.section, one.title, *(_short(lines.get(one.section)) for lines in of))
         for one in every()
-        if any(
-            (line := lines.get(one.section)) is not None and line["verdict"] not in unjudged for lines in of
-        )
+        if any((line := lines.get(one.section)) is not None and line["verdict"] in judged for lines in of)
     ]
-    heads = ("§", "criterion", *(f"`{name}`" for name, _ in subjects))
-    made = [f"`{name}`: {_seeds(lines)}" for (name, _), lines in zip(subjects, of, strict=True) if lines]
-    sentences = " ".join(filter(None, (f"{'; '.join(made)}.", ages)))
-    return f"{sentences}\n\n{_table(heads, rows)}\n"
+    return _table(("§", "criterion", *(f"`{name}`" for name, _ in subjects)), rows)
 
 
 def _short(line: Mapping[str, Any] | None) -> str:
     word = _word(line)
-    return "as" if word == report.word(Verdict.AS) else f"**{word}**" if word in ("flag", "worse") else word
+    return "as" if word == report.word(Verdict.AS) else f"**{word}**" if word in _QUOTED else word
 
 
 def _seeds(of: Mapping[str, evidence.Line]) -> str:
@@ -109,8 +119,9 @@ def _seeds(of: Mapping[str, evidence.Line]) -> str:
 
 
 def markdown(found: Sequence[evidence.Line]) -> str:
-    """The reports one after another, for the site: why, and each comparison that was not "as"."""
-    return "\n\n".join(block for one in _subjects(found) for block in _report(one, _of(found, one)))
+    """All verdicts, then the reports one after another, for the site: why, and what was not "as"."""
+    reports = [block for one in _subjects(found) for block in _report(one, _of(found, one))]
+    return "\n\n".join([matrix(found), *reports])
 
 
 def _report(subject: tuple[str, str], of: Mapping[str, evidence.Line]) -> Iterator[str]:
