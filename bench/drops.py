@@ -1,10 +1,11 @@
 """How does BBRv3 answer a rate that falls, as drafted, as in Google's kernel, and with four changes?
 
-    .venv/bin/python bench/drops.py [--quick] [--record] [--world kernel]
+    .venv/bin/python bench/drops.py [--quick] [--record] [--world quic | kernel]
 
 A grid of drops (`GRID`) in the simulator, each at several moments of the cycle, with a seed of its own each;
-and paths where nothing falls, for what a change costs (`COSTS`). In the kernel, a part of it (`IN_KERNEL`),
-which takes a quarter of an hour and needs root. docs/reports/bbr3-rate-drop.md reads it.
+and paths where nothing falls, for what a change costs (`COSTS`). Over QUIC, the same with fewer forms and
+moments. In the kernel, a part of it (`IN_KERNEL`), which takes a quarter of an hour and needs root.
+docs/reports/bbr3-rate-drop.md reads it.
 """
 
 import argparse
@@ -15,8 +16,9 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import polars as pl
 
@@ -115,6 +117,9 @@ BY_NAME = {cell.name: cell for cell in (*GRID, *COSTS)}
 IN_KERNEL = (BY_NAME["10-fold, 1 BDP"], BY_NAME["10-fold, 4 BDP"])
 LOADED = ("draft", "Google", "repaired")
 KERNEL_MOMENTS = 2
+# What noq carries over QUIC.
+OVER_QUIC = (*LOADED, "BBRv1")
+QUIC_MOMENTS = 4
 
 
 def measured(cell: Cell, controller: str, moment: int) -> dict[str, float | None]:
@@ -125,10 +130,10 @@ def measured(cell: Cell, controller: str, moment: int) -> dict[str, float | None
     return _measures(cell, simulation.finish(), drop_s)
 
 
-def in_kernel(cell: Cell, controller: str, moment: int) -> dict[str, float | None] | None:
-    """The same in the kernel; None if no attempt can be trusted."""
+def in_world(world: str, cell: Cell, controller: str, moment: int) -> dict[str, float | None] | None:
+    """The same in another world; None if no attempt can be trusted."""
     drop_s = FIRST_S + STEP_S * moment
-    (run,) = fp.run(cell.document(controller, drop_s), world="kernel", seed=moment + 1).runs
+    (run,) = fp.run(cell.document(controller, drop_s), world=world, seed=moment + 1).runs
     return None if run.untrustworthy else _measures(cell, run, drop_s)
 
 
@@ -195,14 +200,13 @@ def line(
 ) -> evidence.Line:
     """The evidence of one cell and controller."""
     command = f"python bench/drops.py{options} --record"
+    carriers = {"kernel": lambda: [os.uname().release], "quic": lambda: world.versions().split(", ")}
     times = [one["settled_s"] for one in runs]
     known = sorted(math.inf if one is None else one for one in times)
     middle = known[(len(known) - 1) // 2]
     return {
         "key": {"cell": cell.name, "controller": controller, "world": world.name},
-        "made": evidence.made(
-            command, {world.name: world.build()}, [os.uname().release] if world.name == "kernel" else []
-        ),
+        "made": evidence.made(command, {world.name: world.build()}, carriers.get(world.name, list)()),
         "moments": len(runs),
         "settled_s": None
         if cell.factor is None
@@ -234,36 +238,41 @@ def tables(lines: Sequence[evidence.Line], older: str = "") -> dict[str, str]:
     if not any(one["key"]["world"] == "sim" for one in lines):
         none = "Nothing is recorded yet: `python bench/drops.py --record`.\n"
         return dict.fromkeys(("drops-summary", "drops-settled", "drops-costs", "drops-kernel"), none)
-    loaded = _by_cell(one for one in lines if one["key"]["world"] == "kernel")
+    loaded, over_quic = (
+        _by_cell(one for one in lines if one["key"]["world"] == world) for world in ("kernel", "quic")
+    )
     lines = [one for one in lines if one["key"]["world"] == "sim"]
     found = _by_cell(lines)
     made, moments = lines[0]["made"]["command"], lines[0]["moments"]
     head = f"Made by `{made}`, {moments} moments and seeds a cell.{f' {older}' if older else ''}\n\n"
     return {
-        "drops-summary": head + _summary(found),
+        "drops-summary": head + _summary(found, over_quic),
         "drops-settled": _rows(
             found, [cell for cell in GRID if cell.factor == 10 and len(cell.name) < 18], _time
         )
         + "\n"
         + _rows(found, [cell for cell in GRID if cell.factor == 10 and len(cell.name) >= 18], _queue, FEW),
         "drops-costs": _rows(found, COSTS, _cost, FEW),
-        "drops-kernel": _kernel(found, loaded),
+        "drops-kernel": _kernel(found, over_quic, loaded),
     }
 
 
-def _by_cell(lines: Iterable[evidence.Line]) -> dict[tuple[str, str], evidence.Line]:
+Found: TypeAlias = Mapping[tuple[str, str], evidence.Line]  # By cell and controller.
+
+
+def _by_cell(lines: Iterable[evidence.Line]) -> Found:
     return {(one["key"]["cell"], one["key"]["controller"]): one for one in lines}
 
 
-def _kernel(
-    simulated: Mapping[tuple[str, str], evidence.Line], loaded: Mapping[tuple[str, str], evidence.Line]
-) -> str:
-    """Both worlds, a row each."""
+def _kernel(simulated: Found, over_quic: Found, loaded: Found) -> str:
+    """A row for each world."""
     if not loaded:
         return "Nothing is recorded yet: `python bench/drops.py --world kernel --record`.\n"
     rows = []
     for cell in IN_KERNEL:
-        for name, found in (("kernel", loaded), ("simulator", simulated)):
+        for name, found in (("kernel", loaded), ("QUIC", over_quic), ("simulator", simulated)):
+            if not found:
+                continue
             row = _rows(found, [cell], _both, LOADED)
             rows.append(row.splitlines()[-1].replace(f"| {cell.name} |", f"| {cell.name} | {name} |"))
     runs = sum(one["moments"] for one in loaded.values())
@@ -275,7 +284,7 @@ def _kernel(
 
 
 def _rows(
-    found: Mapping[tuple[str, str], evidence.Line],
+    found: Found,
     cells: Sequence[Cell],
     shown: Any,
     forms: Sequence[str] = tuple(CONTROLLERS.values()),
@@ -320,12 +329,18 @@ def _ranged(value: Mapping[str, float | None], times: float, digits: int) -> str
     return f"{value['mean'] * times:.{digits}f}{half}"
 
 
-def _summary(found: Mapping[tuple[str, str], evidence.Line]) -> str:
-    cells = [cell for cell in GRID if cell.name[-3:] == "BDP"]
+def _summary(simulated: Found, over_quic: Found) -> str:
     rows = [
         "| controller | runs | settle within 10 s | within 30 s | never | median | mean queue, 20 to 60 s |",
         "|---|---|---|---|---|---|---|",
+        *_counts(simulated, ""),
+        *_counts(over_quic, ", over QUIC"),
     ]
+    return "\n".join(rows) + "\n"
+
+
+def _counts(found: Found, where: str) -> Iterable[str]:
+    cells = [cell for cell in GRID if cell.name[-3:] == "BDP"]
     for controller, name in CONTROLLERS.items():
         lines = [found[cell.name, controller] for cell in cells if (cell.name, controller) in found]
         if not lines:
@@ -338,18 +353,17 @@ def _summary(found: Mapping[tuple[str, str], evidence.Line]) -> str:
         never = sum(one["settled_s"]["never"] for one in lines)
         middle = medians[(len(medians) - 1) // 2]
         queue = statistics.fmean(one["queue_ms"]["mean"] for one in lines)
-        rows.append(
-            f"| {name} | {runs} | {within[0]} of {len(lines)} cells | {within[1]} | {never} runs | "
+        yield (
+            f"| {name}{where} | {runs} | {within[0]} of {len(lines)} cells | {within[1]} | {never} runs | "
             f"{'never' if middle == math.inf else f'{middle:.0f} s'} | {queue:.0f} ms |"
         )
-    return "\n".join(rows) + "\n"
 
 
 def main() -> None:
     """Measures, prints the tables, and records what they are made of."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--quick", action="store_true", help=f"{QUICK} moments instead of {MOMENTS}")
-    parser.add_argument("--world", choices=["sim", "kernel"], default="sim")
+    parser.add_argument("--world", choices=["sim", "quic", "kernel"], default="sim")
     parser.add_argument("--record", action="store_true", help="put the results into results/drops.jsonl")
     parser.add_argument(
         evidence.LARGER, action="store_true", help="let a smaller run replace a larger one of the same code"
@@ -357,11 +371,16 @@ def main() -> None:
     message = parser.parse_args()
     kept = evidence.read(FILE)  # A file that cannot be used is an error now.
     world = registry.named(message.world)
-    loaded = world.name == "kernel"
-    run: Callable[[Cell, str, int], dict[str, float | None] | None] = in_kernel if loaded else measured
-    cells, forms = (IN_KERNEL, LOADED) if loaded else ((*GRID, *COSTS), tuple(CONTROLLERS.values()))
-    moments, threads = (KERNEL_MOMENTS, 1) if loaded else (MOMENTS, os.cpu_count())
-    options = " --world kernel" if loaded else ""
+    plans = {
+        "sim": ((*GRID, *COSTS), tuple(CONTROLLERS.values()), MOMENTS, os.cpu_count()),
+        "quic": ((*GRID, *COSTS), OVER_QUIC, QUIC_MOMENTS, os.cpu_count()),
+        "kernel": (IN_KERNEL, LOADED, KERNEL_MOMENTS, 1),
+    }
+    cells, forms, moments, threads = plans[world.name]
+    run: Callable[[Cell, str, int], dict[str, float | None] | None] = (
+        measured if world.name == "sim" else partial(in_world, world.name)
+    )
+    options = "" if world.name == "sim" else f" --world {world.name}"
     if message.quick:
         options, moments = options + " --quick", QUICK
     work = [(cell, one) for cell in cells for one, form in CONTROLLERS.items() if form in forms]
