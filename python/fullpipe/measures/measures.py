@@ -163,7 +163,7 @@ def rebuffer_ms(summary: Summary) -> float | None:
 
 
 def missed_frames(summary: Summary) -> float | None:
-    """Frames that were lost or late over all whose end is known, averaged over the flows of media; None without."""
+    """The part of frames that were lost or late, averaged over the flows of media; None without."""
     values = [flow["missed_frames"] for flow in summary["flows"] if flow.get("missed_frames") is not None]
     return math.fsum(values) / len(values) if values else None
 

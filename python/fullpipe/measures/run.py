@@ -246,7 +246,9 @@ class Runs:
 
         It shows the columns that people read first; `columns` names all of them.
         """
-        signals = [one for one in (*SIGNALS, *SEEN, *MEDIA) if any(group.measures[one.name] for group in self.groups)]
+        signals = [
+            one for one in (*SIGNALS, *SEEN, *MEDIA) if any(group.measures[one.name] for group in self.groups)
+        ]
         shown = (*MEASURES, *signals)
         rows = [_summary_row(group, shown) for group in self.groups]
         return Summary(rows, schema=_summary_schema(shown), orient="row")

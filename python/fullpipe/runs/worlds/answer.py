@@ -42,7 +42,9 @@ _NUMBERS = {
 }
 # What is a table, a list or a text wherever a summary has it, or None.
 _KINDS: dict[str, type] = {
-    **dict.fromkeys(("rtt_ms", "queue_delay_ms", "fct_ms", "seen", "metrics", "frames", "lateness", "processor"), dict),
+    **dict.fromkeys(
+        ("rtt_ms", "queue_delay_ms", "fct_ms", "seen", "metrics", "frames", "lateness", "processor"), dict
+    ),
     **dict.fromkeys(("transfers_ms", "untrustworthy", "unsupported", "sysctls"), list),
     **dict.fromkeys(("label", "name", "controller", "world", "kernel", "host", "version", "spec_json"), str),
 }
