@@ -77,15 +77,27 @@ fn deadline_divides_frames_that_arrive() {
     let found = |deadline| frames(&over(&json!({}), &[media(deadline)]).flows[0]);
     assert_eq!(found("19974400 ns"), Frames { sent: 61, in_time: 61, ..Frames::default() });
     assert_eq!(found("19974399 ns"), Frames { sent: 61, late: 61, ..Frames::default() });
-    // A queue of 100 packets makes them late that a short one would lose.
+    // A queue of 405 packets makes them late that a short one would lose.
     let bulk = json!({ "controller": "fixed:cwnd=300" });
     let crowded = |buffer: &str| {
         let path = json!({ "buffer": buffer });
         frames(&over(&path, &[media("100 ms"), bulk.clone()]).flows[0])
     };
-    let (short, long) = (crowded("20 packets"), crowded("400 packets"));
-    assert!(short.lost > 40 && short.late == 0, "{short:?}");
+    let (short, long) = (crowded("20 packets"), crowded("600 packets"));
+    assert!(short.lost > 20 && short.late == 0, "{short:?}");
     assert!(long.lost == 0 && long.late > 40, "{long:?}");
+}
+
+#[test]
+fn frames_of_the_reverse_direction_take_that_way() {
+    let mut back = media("100 ms");
+    back["direction"] = json!("reverse");
+    let slow = json!({ "reverse": { "rate": "5 Mbit/s" } });
+    let run = over(&slow, &[back, media("100 ms")]);
+    let [back, forward] = &run.flows[..] else { panic!("two flows") };
+    // A frame takes twice as long at half of the rate.
+    assert_eq!((back.transfers_ns[0], forward.transfers_ns[0]), (10_000_000 + 2 * 9_974_400, 19_974_400));
+    assert_eq!((frames(back).in_time, frames(forward).in_time), (60, 61));
 }
 
 #[test]
