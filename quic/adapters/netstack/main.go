@@ -257,8 +257,8 @@ func main() {
 	err := stack.Serve(stack.About{
 		Name: "gVisor netstack", Version: version, Licence: "Apache-2.0", Controllers: []string{"reno", "cubic"}, IP: true,
 		Tells: []string{"window", "ssthresh", "in_flight", "srtt", "lost", "timeouts", "phase"},
-		Policy: "SACK and RACK, as in runsc; each packet is acknowledged, because netstack delays no ACK; no pacing; buffers do not grow, " +
-			"and hold windows of up to 16 MiB; lost are packets sent again",
+		Policy: "SACK and RACK, as in runsc; each packet is acknowledged, because netstack delays no ACK; no pacing, no ECN; buffers do not grow," +
+			" and hold windows of up to 16 MiB; lost are packets sent again",
 	}, create)
 	if err != nil {
 		log.Fatal(err)
