@@ -12,8 +12,8 @@
 #                  a browser (CHROMIUM=/usr/bin/chromium)
 #   make quic      builds the world `quic`, real QUIC endpoints in virtual time, for `--world quic`
 #   make test-quic checks it: formats, lints and tests of quic/, and what Python's tests need the stacks for
-#   make stack-smoltcp, stack-quiche, stack-tquic, stack-s2n, stack-ngtcp2, stack-aioquic, stack-quicgo  builds an adapter, which
-#                  brings another stack into the world `quic`; .venv/bin/stack-smoltcp is then one for --stack
+#   make stack-smoltcp, stack-quiche, stack-tquic, stack-s2n, stack-ngtcp2, stack-aioquic, stack-quicgo, stack-netstack  builds
+#                  an adapter, which brings another stack into the world `quic`; .venv/bin/stack-smoltcp is then one for --stack
 #   make mistakes  makes known mistakes one at a time, and shows that the tests catch each
 #   make differential  gives the same random events to Linux's C code and to our controllers, and compares after each;
 #                  needs Linux's source (apt install linux-source gcc); EVENTS=1000000 for a short run
@@ -79,7 +79,8 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 .PHONY: help demo docs equal-builds test test-all lint lint-rust lint-python lint-citations test-rust test-no-std test-bpf test-python bpf-objects \
 	lab lab-engine lab-site \
 	lab-installed test-lab bench-lab quic test-quic stack-smoltcp stack-quiche stack-tquic stack-s2n stack-ngtcp2 \
-	stack-aioquic stack-quicgo mistakes differential audit package wheel test-wheel test-sdist check-elsewhere test-windows lock instructions bench clean
+	stack-aioquic stack-quicgo stack-netstack mistakes differential audit package wheel test-wheel test-sdist check-elsewhere test-windows lock \
+	instructions bench clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -227,10 +228,13 @@ stack-aioquic: $(TOOLS)
 	printf '#!/bin/sh\nexec "%s" "%s" "$$@"\n' "$(STACK_VENV)/bin/python" "$(abspath $(STACKS))/aioquic/adapter.py" > $(BIN)/stack-aioquic
 	chmod 755 $(BIN)/stack-aioquic
 
-# A test's program, because Go has virtual time only there. Modules come from Go's proxy; go.sum has their hashes.
-stack-quicgo: $(TOOLS)
+# quic-go's is a test's program, because Go has virtual time only there; netstack takes time from its caller. Modules come from Go's proxy;
+# go.sum has their hashes.
+stack-quicgo: GO := test -c
+stack-netstack: GO := build -buildvcs=false
+stack-quicgo stack-netstack: stack-%: $(TOOLS)
 	@command -v go >/dev/null || { echo "go is missing: install Go 1.26 or newer (https://go.dev/dl)" >&2; exit 1; }
-	cd $(STACKS)/quicgo && go test -trimpath -c -o "$(abspath $(BIN))/stack-quicgo" .
+	cd $(STACKS)/$* && go $(GO) -trimpath -o "$(abspath $(BIN))/stack-$*" .
 
 # MISTAKES=--quick makes only the shorter list.
 mistakes: $(TOOLS)

@@ -496,16 +496,18 @@ def go(folder: str, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["go", *words], cwd=ADAPTERS / folder, capture_output=True, text=True)
 
 
-@pytest.fixture(scope="module")
-def quicgo(tmp_path_factory: pytest.TempPathFactory) -> stacks.Stack:
-    """quic-go, if its modules are here or can be fetched."""
-    fetched = go("quicgo", "mod", "download")
+@pytest.fixture(scope="module", params=["quicgo", "netstack"])
+def in_go(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> stacks.Stack:
+    """A stack in Go, if its modules are here or can be fetched."""
+    name = request.param
+    fetched = go(name, "mod", "download")
     if fetched.returncode:
-        pytest.skip(f"needs quic-go's modules: {fetched.stderr.strip().splitlines()[-1]}")
-    program = tmp_path_factory.mktemp("quicgo") / "stack-quicgo"
-    built = go("quicgo", "test", "-p", "1", "-trimpath", "-c", "-o", str(program), ".")
+        pytest.skip(f"needs {name}'s modules: {fetched.stderr.strip().splitlines()[-1]}")
+    program = tmp_path_factory.mktemp(name) / f"stack-{name}"
+    how = ["test", "-c"] if name == "quicgo" else ["build", "-buildvcs=false"]
+    built = go(name, *how, "-p", "1", "-trimpath", "-o", str(program), ".")
     assert built.returncode == 0, built.stderr
-    return stacks.of_command("quicgo", str(program))
+    return stacks.of_command(name, str(program))
 
 
 @pytest.mark.long
@@ -516,23 +518,25 @@ def test_the_helper_in_go_passes_its_tests() -> None:
 
 @pytest.mark.long
 @needs_program
-def test_packets_of_quic_go_repeat_however_it_is_asked(quicgo: stacks.Stack) -> None:
-    modules = (ADAPTERS / "quicgo/go.mod").read_text(encoding="utf-8")
-    assert f"github.com/quic-go/quic-go v{quicgo.about['version']}\n" in modules
-    found = quic_stacks.check(quicgo, None, "2 s")
+def test_packets_of_a_stack_in_go_repeat_however_it_is_asked(in_go: stacks.Stack) -> None:
+    modules = (ADAPTERS / in_go.name / "go.mod").read_text(encoding="utf-8")
+    (version,) = re.findall(r"(?:quic-go/quic-go v|gvisor.dev/gvisor v0\.0\.0-)(\S+)\n", modules)
+    assert in_go.about["version"] == version
+    found = quic_stacks.check(in_go, None, "2 s")
     assert all(one.equal for one in found), found
     assert not found[-1].same and found[0].packets > 1000
 
 
 @pytest.mark.long
 @needs_program
-def test_quic_go_delivers_a_size_and_stops(quicgo: stacks.Stack) -> None:
+def test_a_stack_in_go_delivers_a_size_and_stops(in_go: stacks.Stack) -> None:
     path = {"rate": "10 Mbit/s", "rtt": "40 ms"}
+    controller = f"{in_go.name}:{in_go.about['controllers'][-1]}"
     flows = [
-        {"controller": "quicgo:reno", "size": "500 kB", "start_jitter": "0 s"},
-        {"controller": "quicgo:reno", "stop": "1 s"},
+        {"controller": controller, "size": "500 kB", "start_jitter": "0 s"},
+        {"controller": controller, "stop": "1 s"},
     ]
-    with stacks.using([quicgo]):
+    with stacks.using([in_go]):
         (run,) = fp.run({"duration": "6 s", "path": path, "flows": flows}, world="quic").runs
     sized, stopped = run.summary["flows"]
     assert sized["completed"] and sized["delivered_bytes"] == 500_000
