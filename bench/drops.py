@@ -308,7 +308,8 @@ def _time(one: evidence.Line | None) -> str:
 
 
 def _queue(one: evidence.Line | None) -> str:
-    return "–" if one is None else f"{_ranged(one['queue_ms'], 1, 0)} ms, {_ranged(one['goodput'], 100, 0)} %"
+    """The queue in ms and the goodput in %."""
+    return "–" if one is None else f"{_ranged(one['queue_ms'], 1, 0)}, {_ranged(one['goodput'], 100, 0)}"
 
 
 def _both(one: evidence.Line | None) -> str:
@@ -319,14 +320,16 @@ def _cost(one: evidence.Line | None) -> str:
     if one is None:
         return "–"
     fair = f", {one['fairness']['mean']:.2f}" if len(BY_NAME[one["key"]["cell"]].starts) > 1 else ""
-    return f"{_ranged(one['goodput'], 100, 1)} %, {one['queue_ms']['mean']:.1f} ms{fair}"
+    return f"{_ranged(one['goodput'], 100, 1)}, {one['queue_ms']['mean']:.1f}{fair}"
 
 
 def _ranged(value: Mapping[str, float | None], times: float, digits: int) -> str:
     if value["mean"] is None:
         return "–"
-    half = f" ± {value['half'] * times:.{digits}f}" if value["half"] is not None else ""
-    return f"{value['mean'] * times:.{digits}f}{half}"
+    half = "" if value["half"] is None else f"{value['half'] * times:.{digits}f}"
+    # Pages say that no interval means one that rounds to zero.
+    shown = "" if not half or float(half) == 0 else f" ± {half}"
+    return f"{value['mean'] * times:.{digits}f}{shown}"
 
 
 def _summary(simulated: Found, over_quic: Found) -> str:
