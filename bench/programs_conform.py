@@ -393,13 +393,14 @@ def measured_with(machines: Mapping[str, str | None]) -> list[str]:
 
 
 def cell(line: evidence.Line, main: Mapping[str, Any] | None) -> str:
-    """A verdict, and the value of the criterion that decides it, which is named if it is not the main one."""
+    """A verdict, if it is no pass, and the value that decides it; its criterion if that is not the main one."""
     mark = MARKS[verdict(line)]
     reported = next(iter([*(one for one in line["criteria"] if not met(one)), *line["criteria"]]), None)
     if reported is None:
         return mark
     other = f" ({reported['says']})" if main is not None and reported["says"] != main["says"] else ""
-    return f"{mark}, {value(reported)}{other}"
+    shown = f"{value(reported)}{other}"
+    return shown if verdict(line) == PASS else f"{mark}, {shown}"
 
 
 def value(reported: Mapping[str, Any]) -> str:
