@@ -393,7 +393,7 @@ def measured_with(machines: Mapping[str, str | None]) -> list[str]:
 
 
 def cell(line: evidence.Line, main: Mapping[str, Any] | None) -> str:
-    """A verdict, if it is no pass, and the value that decides it; its criterion if that is not the main one."""
+    """A verdict, if it is no pass, and the value that decides it; its criterion, if that is another one."""
     mark = MARKS[verdict(line)]
     reported = next(iter([*(one for one in line["criteria"] if not met(one)), *line["criteria"]]), None)
     if reported is None:
