@@ -108,7 +108,7 @@ def test_the_limits_follow_the_schedule() -> None:
             "flows": [{"controller": "reno"}],
         }
     )
-    steps = path_facts.of(results.scenario.alternatives[0]).goodput_mbps
+    steps = path_facts.of(results.scenario.alternatives[0]).goodput_mbps()
     assert steps is not None
     assert [time_s for time_s, _ in steps] == [0, 1]
     assert steps[1][1] == pytest.approx(2 * steps[0][1])
@@ -119,7 +119,7 @@ def test_delivery_trace_ceiling_is_its_mean(tmp_path: Path) -> None:
     file.write_text("1\n2\n3\n", encoding="ascii")
     document = {"path": {"deliveries": str(file), "rtt": "10 ms"}, "compare": ["reno"], "duration": "500 ms"}
     results = fp.run(document)
-    assert path_facts.of(results.scenario.alternatives[0]).rate_mbps == [(0, pytest.approx(12))]
+    assert path_facts.of(results.scenario.alternatives[0]).rate_mbps() == [(0, pytest.approx(12))]
     assert drawings(results)
 
 

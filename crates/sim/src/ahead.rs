@@ -5,7 +5,7 @@
 
 use crate::flow::Flow;
 use crate::packet::Load;
-use crate::world::Way;
+use crate::way::Way;
 
 /// Flows that the caches of a core hold, about.
 const FEW: usize = 128;

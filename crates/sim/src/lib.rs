@@ -33,6 +33,7 @@ mod series;
 mod simulation;
 mod tap;
 mod verify;
+mod way;
 mod workload;
 mod world;
 
@@ -40,6 +41,6 @@ pub use change_text::{ChangeError, Mistake, TextChange};
 pub use error::SimError;
 pub use fullpipe_scenario::spec::Place;
 pub use plug::{MakeController, OwnController};
+pub use running::run_plainly;
 pub use simulation::{FlowView, QueueNow, Simulation, Status, run};
 pub use tap::log_header;
-pub use world::run_plainly;

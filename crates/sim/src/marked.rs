@@ -15,7 +15,8 @@ use serde_json::{Value, json};
 use crate::agenda::Winners;
 use crate::packet::{Acknowledgement, Load, Segment};
 use crate::plug::Plugged;
-use crate::world::{Way, World};
+use crate::way::Way;
+use crate::world::World;
 
 /// A path that meddles with the codepoints of packets, when they enter and when they leave.
 #[derive(Debug)]

@@ -3,14 +3,54 @@
 use std::fmt;
 use std::sync::atomic::AtomicBool;
 
-use fullpipe_path::{Chain, Change, Hops, QueueView};
+use fullpipe_path::{Carrier, Chain, Change, Hops, QueueView};
 use fullpipe_record::{FlowSeries, LinkSeries, Run};
 use fullpipe_scenario::spec::Spec;
 use fullpipe_units::Time;
 
-use crate::agenda::Agenda;
+use crate::agenda::{Agenda, Plain};
+use crate::error::SimError;
 use crate::flow::Flow;
-use crate::world::{Way, World};
+use crate::way::Way;
+use crate::world::World;
+
+/// Builds the [`Running`](crate::running::Running) world of a scenario, with chains of this kind: they carry segments one way
+/// and acknowledgements the other, or both both ways where a flow goes the other way.
+macro_rules! world_of {
+    ($agenda:ident, $chain:ident, $spec:ident, $seed:ident, $forward:expr, $reverse:expr $(,)?) => {{
+        use $crate::packet::{Acknowledgement, Either, Segment};
+        use $crate::{running::Running, world::World};
+        let world: Box<dyn Running + Send> = if $spec.has_reverse_flows() {
+            let world: World<$agenda, $chain<Either>, $chain<Either>> =
+                World::new($spec, $seed, $forward, $reverse)?;
+            Box::new(world)
+        } else {
+            let world: World<$agenda, $chain<Segment>, $chain<Acknowledgement>> =
+                World::new($spec, $seed, $forward, $reverse)?;
+            Box::new(world)
+        };
+        world
+    }};
+}
+pub(crate) use world_of;
+
+/// The oracle of [`run`](crate::run): the same record by the simplest means, one event for each packet and hop, from one heap for each
+/// direction and one for all timers. Tests compare the two; it is slower, and has no other use.
+///
+/// # Errors
+/// When the run is cancelled, or the path cannot be built.
+///
+/// # Panics
+/// As `run`, and when a controller is not built in: nobody can bring one here.
+// Compiled only where it is called: a second caller of everything would change what is inlined into `run`.
+#[inline]
+pub fn run_plainly(spec: &Spec, seed: u64, cancel: &AtomicBool) -> Result<Run, SimError> {
+    let mut world = world_of!(Plain, Hops, spec, seed, Hops::new, Hops::new);
+    if !world.advance(Time::NEVER, cancel) {
+        return Err(SimError::Cancelled);
+    }
+    Ok(world.into_run(spec, seed))
+}
 
 /// A path that may change.
 pub(crate) trait Changing {

@@ -13,10 +13,9 @@ use crate::agenda::Winners;
 use crate::error::SimError;
 use crate::flow::Flow;
 use crate::plug::{MakeController, Maker, OwnController};
-use crate::running::Running;
+use crate::running::{Running, world_of};
 use crate::series;
 use crate::tap::{Tap, Tapped};
-use crate::world::world_of;
 
 /// Whether a run goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

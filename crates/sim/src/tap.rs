@@ -19,7 +19,7 @@ use crate::flow::Flow;
 use crate::packet::{AckKind, Acknowledgement, Either, Flags, Load, Segment, widened};
 use crate::running::Changing;
 use crate::series;
-use crate::world::Way;
+use crate::way::Way;
 
 /// Short segments that a flow remembers: a transfer has one, and only the latest of them matter.
 const SHORT: usize = 64;

@@ -7,18 +7,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use fullpipe_cc::{Config, Limits};
 use fullpipe_path::config::ElementConfig;
-use fullpipe_path::{Carrier, Chain, ConfigError, Ecn, Hops, Packet};
+use fullpipe_path::{Carrier, ConfigError, Ecn, Packet};
 use fullpipe_record::{
     FlowRecord, FlowSeries, FlowTotals, LinkRecord, LinkSeries, Provenance, QueueSample, Run, WorldName,
 };
 use fullpipe_scenario::spec::{FlowSpec, Randomness, Spec};
 use fullpipe_units::{Duration, Rate, Time};
 
-use crate::agenda::{Agenda, Plain};
+use crate::agenda::Agenda;
 use crate::ahead::Lookahead;
 use crate::application::Application;
 use crate::clock::HZ;
-use crate::error::SimError;
 use crate::flow::{Flow, FlowConfig, ReturnWire, Settings};
 use crate::hosts::{self, Hosts};
 use crate::media::Media;
@@ -28,6 +27,7 @@ use crate::sender::send_buffer::Growth;
 use crate::sender::{MarkableRun, SenderConfig, Wire};
 use crate::series;
 use crate::verify;
+use crate::way::Way;
 
 use self::rounds::Rounds;
 
@@ -40,44 +40,6 @@ const CANCEL_EVERY: u32 = 1 << 14;
 /// first, forward before reverse.
 pub(crate) const SAMPLER: usize = 0;
 pub(crate) const FLOWS: usize = 1;
-
-/// Builds the [`Running`](crate::running::Running) world of a scenario, with chains of this kind: they carry segments one way
-/// and acknowledgements the other, or both both ways where a flow goes the other way.
-macro_rules! world_of {
-    ($agenda:ident, $chain:ident, $spec:ident, $seed:ident, $forward:expr, $reverse:expr $(,)?) => {{
-        use $crate::packet::{Acknowledgement, Either, Segment};
-        use $crate::{running::Running, world::World};
-        let world: Box<dyn Running + Send> = if $spec.has_reverse_flows() {
-            let world: World<$agenda, $chain<Either>, $chain<Either>> =
-                World::new($spec, $seed, $forward, $reverse)?;
-            Box::new(world)
-        } else {
-            let world: World<$agenda, $chain<Segment>, $chain<Acknowledgement>> =
-                World::new($spec, $seed, $forward, $reverse)?;
-            Box::new(world)
-        };
-        world
-    }};
-}
-pub(crate) use world_of;
-
-/// The oracle of [`run`](crate::run): the same record by the simplest means, one event for each packet and hop, from one heap for each
-/// direction and one for all timers. Tests compare the two; it is slower, and has no other use.
-///
-/// # Errors
-/// When the run is cancelled, or the path cannot be built.
-///
-/// # Panics
-/// As `run`, and when a controller is not built in: nobody can bring one here.
-// Compiled only where it is called: a second caller of everything would change what is inlined into `run`.
-#[inline]
-pub fn run_plainly(spec: &Spec, seed: u64, cancel: &AtomicBool) -> Result<Run, SimError> {
-    let mut world = world_of!(Plain, Hops, spec, seed, Hops::new, Hops::new);
-    if !world.advance(Time::NEVER, cancel) {
-        return Err(SimError::Cancelled);
-    }
-    Ok(world.into_run(spec, seed))
-}
 
 /// One direction of the path.
 #[derive(Debug)]
@@ -126,24 +88,6 @@ impl<C: Way> Direction<C> {
         let packet = Packet::new(ack.wire_bytes(), flow).with_ecn(ack.codepoint());
         self.chain.push(now, packet, C::Load::of_acknowledgement(*ack));
     }
-}
-
-/// What carries one direction, and looks on while a run goes on. What nobody logs costs nothing: the paths of such runs do
-/// nothing then.
-pub(crate) trait Way: Carrier<Self::Load> {
-    type Load: Load;
-
-    /// An event of this flow is over. Only the forward path is told.
-    #[inline(always)]
-    fn after_event(&mut self, _now: Time, _flow: &Flow) {}
-}
-
-impl<L: Load> Way for Chain<L> {
-    type Load = L;
-}
-
-impl<L: Load> Way for Hops<L> {
-    type Load = L;
 }
 
 /// Everything in a run: `A` knows what is next; `F` carries packets to the receivers, `R` those back. Flows of the direction

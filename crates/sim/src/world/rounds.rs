@@ -38,7 +38,8 @@ use crate::flow::{Ends, Flow, ReturnWire};
 use crate::packet::{Acknowledgement, Load, Segment};
 use crate::sender::{MarkableRun, Wire};
 use crate::series;
-use crate::world::{FLOWS, SAMPLER, Way, World, sample_links};
+use crate::way::Way;
+use crate::world::{FLOWS, SAMPLER, World, sample_links};
 
 /// Fewer flows than these are as fast event by event: their memory is in the caches. A paced flow counts as [`PACED`], because its
 /// packets lie among those of the others one by one.
