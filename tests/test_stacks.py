@@ -359,6 +359,20 @@ def test_a_check_finds_that_packets_repeat_however_the_stack_is_asked() -> None:
     assert [one.way for one in found][-1] == "another seed" and not found[-1].same
     assert all(one.equal for one in found), found
     assert {one.digest for one in found[:-1]} == {found[0].digest} and found[0].packets > 1000
+    assert not any(one.doubts for one in found), found
+
+
+@needs_program
+def test_a_check_finds_round_trip_times_by_the_machines_clock() -> None:
+    code, message = command("stacks", "check", adapter("clock"), "--controller", "reno", "--duration", "1 s")
+    assert code == 1, message
+    assert re.search(r"run 2 tells srtt \S+ ms at \S+ s; run 1 told \S+ ms", message), message
+    assert "which is below the path's delay of 40 ms" in message, message
+    # Packets alone do not show it.
+    found = quic_stacks.check(toy("clock"), ["reno"], "500 ms")
+    assert len({one.digest for one in found[:4]}) == 1 and [one.same for one in found[:4]] != [True] * 4, (
+        found
+    )
 
 
 @needs_program

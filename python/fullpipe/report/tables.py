@@ -369,13 +369,19 @@ def stack_checks(found: Sequence[Any]) -> Fitting:
     return table
 
 
+def stack_doubts(found: Sequence[Any]) -> list[str]:
+    """Sentences about what is doubtful in what an adapter tells."""
+    return [f"{one.controller}: the adapter {what}." for one in found for what in one.doubts]
+
+
 def stack_calls(controller: str, calls: Mapping[str, int] | None, reason: str) -> str:
     """What an adapter asks its machine for in a run of a controller; why that is not known, or not all."""
     if calls is None:
         return f"What the adapter asks its machine for cannot be seen here: {reason.rstrip('.')}."
     counts = [f"{name} ({counted(count, 'call')})" for name, count in calls.items()]
     harmless = (
-        " Calls without effect on packets, such as those of a language's runtime, do no harm."
+        " Those of a language's runtime do no harm. If the stack itself asks for the time, its RTTs are the "
+        "machine's."
         if counts
         else ""
     )

@@ -54,10 +54,10 @@ def check(
 
     Each controller runs five times over one path. Four runs have the same seed and must send the same
     packets: two equal ones, in which virtual time advances in steps shorter than the path's delay; one in
-    which it advances from event to event; and one like the first, on a processor that others keep busy. The
-    fifth has another seed, and may send other packets. The first packet that differs is named. Then
-    the first controller runs once more, and each request of the adapter for the time or for random numbers
-    is counted. Exit code 1: the four differ.
+    which it advances from event to event; and one like the first, on a processor that others keep busy. All of
+    them but the third must report equal windows, RTTs and so on, too. The fifth has another seed, and may
+    differ. The first difference is named. Then the first controller runs once more, and each request of the
+    adapter for the time or for random numbers is counted. Exit code 1: the four differ.
     """
     from fullpipe.report import tables
     from fullpipe.runs.worlds import quic_stacks, stacks
@@ -73,6 +73,8 @@ def check(
         about = subject.about
         print(f"{about['name']} {about['version']} ({shlex.join(subject.command)}): {about['policy']}")
         console().print(tables.stack_checks(results))
+        for sentence in tables.stack_doubts(results):
+            print(sentence)
         print(tables.stack_calls(first, calls.counts, calls.reason))
     if not all(one.equal for one in results):
         raise typer.Exit(DISAGREE)
