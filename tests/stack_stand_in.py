@@ -132,6 +132,8 @@ class Toy:
         lost = NEVER if HOW == "discreet" else self._lost
         if HOW == "silent":
             return State()
+        if HOW == "boasts":
+            return State(window, min_rtt_ns=self._srtt)
         srtt = self._real_rtt if HOW == "clock" else self._srtt
         return State(window, threshold, flying, srtt, lost=lost, acked=self._acked)
 
@@ -142,7 +144,7 @@ def misbehaving(turn: Any) -> Any:
     def turned(turns: Any, asked: bytes) -> bytes:
         answer: bytes = turn(turns, asked)
         (until,) = struct.unpack_from("<Q", asked, 8)
-        if until < 500_000_000:
+        if until < 500_000_000 and not HOW.startswith("un"):
             return answer
         packet = struct.Struct("<QBBHI")
         head, count = answer[:128], int.from_bytes(answer[128:132], "little")
@@ -176,6 +178,10 @@ def misbehaving(turn: Any) -> Any:
                 print("the peer has closed", file=sys.stderr)
                 flags = int.from_bytes(answer[16:24], "little") | 2
                 return answer[:16] + flags.to_bytes(8, "little") + answer[24:]
+            case "unconnected":
+                return answer[:16] + bytes(8) + answer[24:]
+            case "undelivered":
+                return answer[:24] + bytes(8) + answer[32:]
             case "spin":
                 return answer[:8] + (until + 1).to_bytes(8, "little") + answer[16:128] + bytes(4)
         return answer
@@ -194,7 +200,8 @@ def main() -> None:
         "version": os.environ.get("TOY_VERSION", "1.0"),
         "licence": "MIT",
         "controllers": ["reno", "fixed"],
-        "tells": [one for one in TELLS if HOW != "silent" and (one != "lost" or HOW != "discreet")],
+        "tells": [one for one in TELLS if HOW != "silent" and (one != "lost" or HOW != "discreet")]
+        + ["phase"] * (HOW == "boasts"),
         "policy": "no pacing; each datagram is acknowledged",
     }
     fullpipe_stack.serve(about, Toy)

@@ -376,6 +376,32 @@ def test_a_check_finds_round_trip_times_by_the_machines_clock() -> None:
 
 
 @needs_program
+@pytest.mark.parametrize(
+    ("how", "expected", "notes"),
+    [
+        ("", 0, []),
+        ("unconnected", 1, ["fixed: the adapter never says that it is connected (flag 1)."]),
+        ("undelivered", 1, ["fixed: the adapter delivers nothing in 400 ms (`delivered` stays 0)."]),
+        (
+            "boasts",
+            0,
+            [
+                "The adapter lists `srtt` in `tells`, and never tells it.",
+                "The adapter lists `phase` in `tells`, and never tells it.",
+                "The adapter tells `min_rtt`, which its `tells` does not list.",
+            ],
+        ),
+    ],
+)
+def test_a_check_names_what_an_adapter_does_not_tell(how: str, expected: int, notes: list[str]) -> None:
+    words = ("stacks", "check", adapter(how), "--controller", "fixed", "--duration", "400 ms")
+    code, message = command(*words)
+    assert code == expected, message
+    assert all(note in message for note in notes), message
+    assert ("the adapter" in message.partition("In a run")[0].lower()) == bool(notes), message
+
+
+@needs_program
 def test_a_check_names_the_first_packet_that_differs() -> None:
     code, message = command(
         "stacks", "check", adapter("random"), "--controller", "fixed", "--duration", "2 s", "--json"

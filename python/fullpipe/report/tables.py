@@ -369,9 +369,10 @@ def stack_checks(found: Sequence[Any]) -> Fitting:
     return table
 
 
-def stack_doubts(found: Sequence[Any]) -> list[str]:
-    """Sentences about what is doubtful in what an adapter tells."""
-    return [f"{one.controller}: the adapter {what}." for one in found for what in one.doubts]
+def stack_notes(found: Sequence[Any], listing: Sequence[str]) -> list[str]:
+    """Sentences about what an adapter tells; `listing`: how that differs from what it lists."""
+    of_runs = [f"{one.controller}: the adapter {what}." for one in found for what in one.lacks + one.doubts]
+    return of_runs + [f"The adapter {what}." for what in listing]
 
 
 def stack_calls(controller: str, calls: Mapping[str, int] | None, reason: str) -> str:

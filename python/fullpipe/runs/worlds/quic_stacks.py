@@ -82,19 +82,22 @@ class Checked:
     same: bool
     # The first packet that differs, or the first number that it tells otherwise, in words.
     differs: str = ""
-    # What is doubtful in what it tells, in words that go on behind the adapter's name.
+    # Of the first run: what is missing, and what is doubtful in what the adapter tells, in words that go on
+    # behind its name; and which of `stacks.TELLS` it tells.
+    lacks: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
+    tells: frozenset[str] = frozenset()
 
     @property
     def equal(self) -> bool:
         """Whether nothing is wrong with it."""
-        return self.same or not self.wanted
+        return (self.same or not self.wanted) and not self.lacks
 
     def row(self) -> dict[str, Any]:
         """For JSON."""
         return {
             name: getattr(self, name)
-            for name in ("controller", "way", "packets", "digest", "same", "differs", "doubts")
+            for name in ("controller", "way", "packets", "digest", "same", "differs", "lacks", "doubts")
         }
 
 
@@ -118,14 +121,16 @@ def check(subject: stacks.Stack, controllers: Sequence[str] | None, duration: st
             with around(), _through(stack_told, subject) as (watched, report):
                 trace = _trace(watched, controller, duration, seed, instants=instants)
                 told = list(stack_told.ANSWER.iter_unpack(report.read()))
-            doubts = () if first else tuple(_doubts(told))
+            of_first = {} if first else _of_told(told, duration)
             before, told_before = first = first or (trace, told)
             wanted, differs = seed == _SEED, "" if trace == before else _difference(before, trace)
             if wanted and not instants:
                 differs = differs or _told_otherwise(number, told_before, told)
             digest = hashlib.sha256(trace).hexdigest()[:16]
             packets = len(trace) // _PACKET.size
-            results.append(Checked(controller, way, packets, digest, wanted, not differs, differs, doubts))
+            results.append(
+                Checked(controller, way, packets, digest, wanted, not differs, differs, **of_first)
+            )
     return results
 
 
@@ -237,9 +242,34 @@ def _value(name: str, answer: tuple[int, ...]) -> str:
     return shown if number == _UNKNOWN else f"{number / factor:.9g} {unit}".strip()
 
 
-def _doubts(told: _Told) -> Iterator[str]:
-    """What is doubtful in what an adapter tells."""
+def listing(subject: stacks.Stack, results: Sequence[Checked]) -> list[str]:
+    """How what the adapter tells differs from its list, in words that go on behind its name."""
+    tells = frozenset[str]().union(*(one.tells for one in results))
+    listed = set(subject.about["tells"])
+    return [
+        f"lists `{name}` in `tells`, and never tells it" for name in stacks.TELLS if name in listed - tells
+    ] + [
+        f"tells `{name}`, which its `tells` does not list" for name in stacks.TELLS if name in tells - listed
+    ]
+
+
+def _of_told(told: _Told, duration: str) -> dict[str, Any]:
+    """The fields of `Checked` that follow from what an adapter told."""
+    # Before there is a connection, nobody looks.
     connected = [answer for answer in told if answer[_FLAGS] & _CONNECTED]
+    lacks = [] if connected else ["never says that it is connected (flag 1)"]
+    if not any(answer[_DELIVERED] for answer in told):
+        lacks.append(f"delivers nothing in {duration} (`delivered` stays 0)")
+    tells = (
+        name
+        for at, name in enumerate(_ANSWER)
+        if name in stacks.TELLS and any(answer[at] != _UNKNOWN for answer in connected)
+    )
+    return {"lacks": tuple(lacks), "doubts": tuple(_doubts(connected)), "tells": frozenset(tells)}
+
+
+def _doubts(connected: _Told) -> Iterator[str]:
+    """What is doubtful in what an adapter tells of a connection."""
     for name in ("srtt", "min_rtt"):
         at = _ANSWER.index(name)
         # Some tell 0 until they know it.
@@ -247,8 +277,8 @@ def _doubts(told: _Told) -> Iterator[str]:
         low += [answer for answer in connected[-1:] if answer[at] == 0]
         if low:
             yield (
-                f"tells {name} {_value(name, low[0])} at {low[0][0] / 1e9:g} s, which is below the path's delay "
-                f"of {_RTT_MS} ms: look for a clock of the machine, or for another unit"
+                f"tells {name} {_value(name, low[0])} at {low[0][0] / 1e9:g} s, which is below the path's "
+                f"delay of {_RTT_MS} ms: look for a clock of the machine, or for another unit"
             )
 
 

@@ -10,9 +10,9 @@ import os
 import subprocess
 import sys
 import threading
+from io import FileIO
 from pathlib import Path
 from struct import Struct
-from io import FileIO
 from typing import IO
 
 # The numbers of an answer, in the order of quic/adapters/PROTOCOL.md.
@@ -29,7 +29,7 @@ class _Answers:
     def __init__(self, report: FileIO) -> None:
         self._report = report
         self._frames = 0
-        # Of the frame that arrives: its length as far as it is here, bytes that are missing, and its beginning.
+        # Of the frame that arrives: what is here of its length, bytes that are missing, and its beginning.
         self._length, self._left, self._head = bytearray(), 0, bytearray()
 
     def take(self, part: bytes) -> None:
