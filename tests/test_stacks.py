@@ -526,6 +526,17 @@ def test_cases_about_what_a_stack_does_not_tell_are_not_applicable(how: str, ver
         assert seen.verdict in ("pass", "fail"), seen.reason
 
 
+@needs_program
+def test_cases_of_loss_based_controllers_ask_what_kind_an_unknown_one_is() -> None:
+    words = ("conform", "toy:fixed", "--suite", "loss", "--case", "decrease-reno", "--json")
+    words += ("--stack", f"toy={adapter()}")
+    code, message = command(*words)
+    said = "Fullpipe does not know what kind of controller toy:fixed is: add --like cubic, reno or"
+    assert code == 2 and said in message, message
+    code, message = command(*words, "--like", "reno")
+    assert code != 2 and json.loads(message)["cases"][0]["verdict"] != "not applicable", message
+
+
 # In Go.
 
 

@@ -11,10 +11,11 @@ from fullpipe.api import Watcher
 from fullpipe.conformance import suites
 from fullpipe.conformance.case import Case, Measured, NotApplicableError, NotReachedError
 from fullpipe.conformance.conformance_report import ConformanceReport
-from fullpipe.conformance.loss.case import LossCase, traits
+from fullpipe.conformance.loss.case import LossCase, check_kind, traits
 from fullpipe.conformance.results import (
     BBR3,
     FAIL,
+    LOSS,
     NOT_APPLICABLE,
     PASS,
     SUITES,
@@ -56,7 +57,8 @@ def conform(
     that shows none. The result prints as a table; `result.passed` says whether every applicable case passes.
 
     `suite="loss"` has the cases of loss-based controllers instead. Each is for CUBIC, Reno, HyStart++ or
-    all of them. What a controller of your own is, `like` says: `"cubic"`, `"reno"` or `"cubic,hystartpp"`.
+    all of them. What a controller of your own or of an adapter is, `like` says: `"cubic"`, `"reno"` or
+    `"cubic,hystartpp"`.
 
     A `Program` is judged from outside, over real packets: by the cases for any sender, and by those for its
     kind, `like="bbr3"`, `"cubic"` or `"reno"` (docs/how-to/programs-conform.md). `workers` is then how many
@@ -81,6 +83,8 @@ def conform(
     played_by = worlds.named(world).versions()
     name = _name(controller)
     shortfall = _shortfall(controller, name, world)
+    if suite == LOSS:
+        check_kind(name, like)
     has = traits(name, like, own=not isinstance(controller, str) or ".py:" in name)
     stop = threading.Event()
 
