@@ -527,6 +527,14 @@ def test_cases_about_what_a_stack_does_not_tell_are_not_applicable(how: str, ver
 
 
 @needs_program
+@pytest.mark.usefixtures("with_toy")
+def test_many_steps_behind_an_adapter_may_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fullpipe.conformance.runners._PATIENCE_S", 0.0)
+    (one,) = fp.conform("toy:reno", ["clean-path"]).results
+    assert one.verdict in ("pass", "fail") and "does not answer" not in one.reason, one
+
+
+@needs_program
 def test_cases_of_loss_based_controllers_ask_what_kind_an_unknown_one_is() -> None:
     words = ("conform", "toy:fixed", "--suite", "loss", "--case", "decrease-reno", "--json")
     words += ("--stack", f"toy={adapter()}")
