@@ -24,6 +24,7 @@ from fullpipe import evidence, files
 from fullpipe.conformance import minimal, packet_logs, suites
 from fullpipe.conformance.case import Case, Criterion
 from fullpipe.conformance.conformance_report import ConformanceReport
+from fullpipe.conformance.loss.case import traits
 from fullpipe.conformance.results import (
     BBR3,
     FAIL,
@@ -83,6 +84,8 @@ def main() -> None:
     given = [stacks.of_text(one) for one in asked.stack]
     stacks.give(given)
     theirs = [f"{stack.name}:{name}" for stack in given for name in stack.about["controllers"]]
+    # Of others, nobody says whether they are loss-based.
+    theirs = [one for one in theirs if asked.suite == BBR3 or traits(one, "any", own=False)]
     found = []
     for controller in asked.controllers or theirs or OF_SUITE[asked.suite]:
         print(f"plays {controller}", file=sys.stderr)

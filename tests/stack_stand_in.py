@@ -39,10 +39,14 @@ class Toy:
         self._now, self._total, self._next = 0, 0, 0
         self._sent_at: dict[int, int] = {}
         self._again: list[int] = []
+        self._resent: set[int] = set()
         self._recover = 0
         self._arrived: set[int] = set()
         self._edge, self._largest, self._srtt, self._lost, self._acked = 0, -1, 0, 0, 0
         self._due = NEVER
+        # By the machine's clock: when each datagram left, and the latest round-trip time.
+        self._really_sent: dict[int, int] = {}
+        self._real_rtt = 0
         self._out: tuple[list[bytes], list[bytes]] = ([], [])
         self._jitter = random.Random() if HOW == "random" else random.Random(setup["seed"])
 
@@ -62,7 +66,9 @@ class Toy:
             self.connected, self._due = True, NEVER
         elif (sent_at := self._sent_at.pop(number, None)) is not None:
             self._acked += 1
-            self._srtt = now - sent_at if not self._srtt else (7 * self._srtt + now - sent_at) // 8
+            self._real_rtt = time.monotonic_ns() - self._really_sent[number]
+            if number not in self._resent:  # Of others, nobody knows which one was acknowledged.
+                self._srtt = now - sent_at if not self._srtt else (7 * self._srtt + now - sent_at) // 8
             self._largest = max(self._largest, number)
             if self._grows and number >= self._recover:
                 self._window += 1 if self._window < self._threshold else 1 / self._window
@@ -73,6 +79,7 @@ class Toy:
     def _lose(self, number: int) -> None:
         del self._sent_at[number]
         self._again.append(number)
+        self._resent.add(number)
         self._lost += 1
         if self._grows and number >= self._recover:
             self._recover = self._next
@@ -108,7 +115,7 @@ class Toy:
                 number, self._next = self._next, self._next + 1
             else:
                 break
-            self._sent_at[number] = now
+            self._sent_at[number], self._really_sent[number] = now, time.monotonic_ns()
             length = self._segment - (self._jitter.randrange(100) if number % 50 == 7 else 0)
             self._out[0].append(_HEAD.pack(_DATA, number) + bytes(length))
         self._due = now + 1_000_000_000 if self._sent_at else NEVER
@@ -125,7 +132,10 @@ class Toy:
         lost = NEVER if HOW == "discreet" else self._lost
         if HOW == "silent":
             return State()
-        return State(window, threshold, flying, self._srtt, lost=lost, acked=self._acked)
+        if HOW == "boasts":
+            return State(window, min_rtt_ns=self._srtt)
+        srtt = self._real_rtt if HOW == "clock" else self._srtt
+        return State(window, threshold, flying, srtt, lost=lost, acked=self._acked)
 
 
 def misbehaving(turn: Any) -> Any:
@@ -134,7 +144,7 @@ def misbehaving(turn: Any) -> Any:
     def turned(turns: Any, asked: bytes) -> bytes:
         answer: bytes = turn(turns, asked)
         (until,) = struct.unpack_from("<Q", asked, 8)
-        if until < 500_000_000:
+        if until < 500_000_000 and not HOW.startswith("un"):
             return answer
         packet = struct.Struct("<QBBHI")
         head, count = answer[:128], int.from_bytes(answer[128:132], "little")
@@ -168,6 +178,10 @@ def misbehaving(turn: Any) -> Any:
                 print("the peer has closed", file=sys.stderr)
                 flags = int.from_bytes(answer[16:24], "little") | 2
                 return answer[:16] + flags.to_bytes(8, "little") + answer[24:]
+            case "unconnected":
+                return answer[:16] + bytes(8) + answer[24:]
+            case "undelivered":
+                return answer[:24] + bytes(8) + answer[32:]
             case "spin":
                 return answer[:8] + (until + 1).to_bytes(8, "little") + answer[16:128] + bytes(4)
         return answer
@@ -186,7 +200,8 @@ def main() -> None:
         "version": os.environ.get("TOY_VERSION", "1.0"),
         "licence": "MIT",
         "controllers": ["reno", "fixed"],
-        "tells": [one for one in TELLS if HOW != "silent" and (one != "lost" or HOW != "discreet")],
+        "tells": [one for one in TELLS if HOW != "silent" and (one != "lost" or HOW != "discreet")]
+        + ["phase"] * (HOW == "boasts"),
         "policy": "no pacing; each datagram is acknowledged",
     }
     fullpipe_stack.serve(about, Toy)

@@ -18,7 +18,7 @@ from fullpipe.conformance.loss.case import TRAITS, traits
 from fullpipe.conformance.loss.play import growths, rounds_from
 from fullpipe.conformance.loss.replaced import REPLACED
 from fullpipe.conformance.packet_logs import _job
-from fullpipe.conformance.results import FAIL, NOT_APPLICABLE, PASS
+from fullpipe.conformance.results import FAIL, NOT_APPLICABLE, NOT_JUDGED, PASS
 from fullpipe.conformance.stage import Seen, Stage
 from fullpipe.runs.engines import pool
 from fullpipe.runs.worlds import registry as worlds
@@ -270,6 +270,37 @@ def test_what_an_adapter_loses_shows_its_recovery() -> None:
     halves = [{key: part[of] for key, part in columns.items()} for of in (slice(4), slice(4, None))]
     assert [one for half in halves for one in states.of(half)] == shown
     assert runners._States(tells_losses=False).of(columns) == [None] * 7
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (
+            "stack mine (./mine) does not answer within 20 s; look for a loop",
+            "stack mine is too slow for this case: it does not answer within 20 s; look for a loop",
+        ),
+        (
+            "fullpipe-quic: it does not answer within 60 s; build it again: `make quic`",
+            "the world quic is too slow for this case: it does not answer within 60 s",
+        ),
+        ("stack mine (./mine) has ended (exit status: 1)", None),
+    ],
+)
+def test_a_case_that_takes_too_long_is_not_judged(
+    said: str, reason: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Tired(runners.Simulated):
+        def steps(self, *asked: Any) -> tuple[Sequence[Seen], bool]:
+            if self._simulation.now > 1.5:  # The survey is over.
+                raise fp.WorldError(said)
+            return super().steps(*asked)
+
+    monkeypatch.setitem(runners.BEDS, "sim", Tired)
+    monkeypatch.setattr("fullpipe.conformance.run._name", lambda _controller: "mine:reno")
+    found = fp.conform("reno", ["clean-path"])
+    (one,) = found.results
+    assert (one.verdict, one.reason) == ((FAIL, said) if reason is None else (NOT_JUDGED, reason))
+    assert not found.passed
 
 
 @pytest.mark.parametrize("tells_acks", [False, True])

@@ -359,6 +359,46 @@ def test_a_check_finds_that_packets_repeat_however_the_stack_is_asked() -> None:
     assert [one.way for one in found][-1] == "another seed" and not found[-1].same
     assert all(one.equal for one in found), found
     assert {one.digest for one in found[:-1]} == {found[0].digest} and found[0].packets > 1000
+    assert not any(one.doubts for one in found), found
+
+
+@needs_program
+def test_a_check_finds_round_trip_times_by_the_machines_clock() -> None:
+    code, message = command("stacks", "check", adapter("clock"), "--controller", "reno", "--duration", "1 s")
+    assert code == 1, message
+    assert re.search(r"run 2 tells srtt \S+ ms at \S+ s; run 1 told \S+ ms", message), message
+    assert "which is below the path's delay of 40 ms" in message, message
+    # Packets alone do not show it.
+    found = quic_stacks.check(toy("clock"), ["reno"], "500 ms")
+    assert len({one.digest for one in found[:4]}) == 1 and [one.same for one in found[:4]] != [True] * 4, (
+        found
+    )
+
+
+@needs_program
+@pytest.mark.parametrize(
+    ("how", "expected", "notes"),
+    [
+        ("", 0, []),
+        ("unconnected", 1, ["fixed: the adapter never says that it is connected (flag 1)."]),
+        ("undelivered", 1, ["fixed: the adapter delivers nothing in 400 ms (`delivered` stays 0)."]),
+        (
+            "boasts",
+            0,
+            [
+                "The adapter lists `srtt` in `tells`, and never tells it.",
+                "The adapter lists `phase` in `tells`, and never tells it.",
+                "The adapter tells `min_rtt`, which its `tells` does not list.",
+            ],
+        ),
+    ],
+)
+def test_a_check_names_what_an_adapter_does_not_tell(how: str, expected: int, notes: list[str]) -> None:
+    words = ("stacks", "check", adapter(how), "--controller", "fixed", "--duration", "400 ms")
+    code, message = command(*words)
+    assert code == expected, message
+    assert all(note in message for note in notes), message
+    assert ("the adapter" in message.partition("In a run")[0].lower()) == bool(notes), message
 
 
 @needs_program
@@ -484,6 +524,25 @@ def test_cases_about_what_a_stack_does_not_tell_are_not_applicable(how: str, ver
         # What is delivered and what waits in the queue, the world sees by itself.
         (seen,) = fp.conform("toy:reno", ["clean-path"]).results
         assert seen.verdict in ("pass", "fail"), seen.reason
+
+
+@needs_program
+@pytest.mark.usefixtures("with_toy")
+def test_many_steps_behind_an_adapter_may_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fullpipe.conformance.runners._PATIENCE_S", 0.0)
+    (one,) = fp.conform("toy:reno", ["clean-path"]).results
+    assert one.verdict in ("pass", "fail") and "does not answer" not in one.reason, one
+
+
+@needs_program
+def test_cases_of_loss_based_controllers_ask_what_kind_an_unknown_one_is() -> None:
+    words = ("conform", "toy:fixed", "--suite", "loss", "--case", "decrease-reno", "--json")
+    words += ("--stack", f"toy={adapter()}")
+    code, message = command(*words)
+    said = "Fullpipe does not know what kind of controller toy:fixed is: add --like cubic, reno or"
+    assert code == 2 and said in message, message
+    code, message = command(*words, "--like", "reno")
+    assert code != 2 and json.loads(message)["cases"][0]["verdict"] != "not applicable", message
 
 
 # In Go.

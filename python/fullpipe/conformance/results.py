@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 BBR3, LOSS = "bbr3", "loss"
 SUITES = (BBR3, LOSS)
 PASS, FAIL, NOT_APPLICABLE = "pass", "fail", "not applicable"
-# Of a case that is judged from outside: the runs do not show what it measures.
+# The runs of a case that is judged from outside do not show what it measures, or a case took too long.
 NOT_JUDGED = "not judged"
 
 

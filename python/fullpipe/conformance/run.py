@@ -11,18 +11,20 @@ from fullpipe.api import Watcher
 from fullpipe.conformance import suites
 from fullpipe.conformance.case import Case, Measured, NotApplicableError, NotReachedError
 from fullpipe.conformance.conformance_report import ConformanceReport
-from fullpipe.conformance.loss.case import LossCase, traits
+from fullpipe.conformance.loss.case import LossCase, check_kind, traits
 from fullpipe.conformance.results import (
     BBR3,
     FAIL,
+    LOSS,
     NOT_APPLICABLE,
+    NOT_JUDGED,
     PASS,
     SUITES,
     Check,
     Played,
     Result,
 )
-from fullpipe.conformance.runners import BEDS, broken, world_of
+from fullpipe.conformance.runners import BEDS, broken, too_slow, world_of
 from fullpipe.conformance.stage import STARTUP, Lab
 from fullpipe.errors import mistake, renamed
 from fullpipe.runs import machine
@@ -56,7 +58,8 @@ def conform(
     that shows none. The result prints as a table; `result.passed` says whether every applicable case passes.
 
     `suite="loss"` has the cases of loss-based controllers instead. Each is for CUBIC, Reno, HyStart++ or
-    all of them. What a controller of your own is, `like` says: `"cubic"`, `"reno"` or `"cubic,hystartpp"`.
+    all of them. What a controller of your own or of an adapter is, `like` says: `"cubic"`, `"reno"` or
+    `"cubic,hystartpp"`.
 
     A `Program` is judged from outside, over real packets: by the cases for any sender, and by those for its
     kind, `like="bbr3"`, `"cubic"` or `"reno"` (docs/how-to/programs-conform.md). `workers` is then how many
@@ -81,6 +84,8 @@ def conform(
     played_by = worlds.named(world).versions()
     name = _name(controller)
     shortfall = _shortfall(controller, name, world)
+    if suite == LOSS:
+        check_kind(name, like)
     has = traits(name, like, own=not isinstance(controller, str) or ".py:" in name)
     stop = threading.Event()
 
@@ -189,6 +194,8 @@ class _Attempt:
     # Why it was not measured, or cannot be.
     reason: str = ""
     applicable: bool = True
+    # A limit of real time ended it, which says nothing about the controller.
+    broken_off: bool = False
     played: tuple[Played, ...] = ()
 
 
@@ -220,7 +227,7 @@ def _carry_out(
 def _attempt(case: Case, lab: Lab) -> _Attempt:
     """Plays a case once. What a controller or a case raises costs that case only."""
     measured: Measured = {}
-    reason, applicable = "", True
+    reason, applicable, broken_off = "", True, False
     try:
         measured = case.play(lab)
         reason = "; ".join(lab.notes)
@@ -233,13 +240,16 @@ def _attempt(case: Case, lab: Lab) -> _Attempt:
     except (Cancelled, ScenarioError):
         raise
     except WorldError as error:
-        reason = str(error)  # E.g. a connection that ended with an error of its own.
+        late = too_slow(_name(lab.controller), error)
+        # E.g. a connection that ended with an error of its own.
+        reason, broken_off = late or str(error), late is not None
     # A broken invariant of a built-in controller is a `PanicException`, which is no `Exception`.
     except BaseException as error:
         if plugins.is_interrupt(error):
             raise
         reason = plugins.described(error)
-    return _Attempt(lab.seed, measured, reason, applicable, tuple(_played(lab)))
+    played = () if broken_off else tuple(_played(lab))
+    return _Attempt(lab.seed, measured, reason, applicable, broken_off, played)
 
 
 def _played(lab: Lab) -> Iterator[Played]:
@@ -258,17 +268,20 @@ def _played(lab: Lab) -> Iterator[Played]:
 
 def _judged(case: Case, attempts: Sequence[_Attempt]) -> Result:
     """The worst of each criterion over the seeds, and the stages of the seed that is worst."""
-    applicable = [one for one in attempts if one.applicable]
-    if not applicable:
+    late = [one for one in attempts if one.broken_off]
+    applicable = [one for one in attempts if one.applicable and not one.broken_off]
+    if not applicable and not late:
         return Result(case, NOT_APPLICABLE, attempts[0].reason)
     checks = []
-    for criterion in case.criteria:
+    for criterion in case.criteria if applicable else ():
         worst = max(
             applicable,
             key=lambda one, of=criterion: of.excess(one.measured.get(of.key)),  # type: ignore[misc]
         )
         checks.append(Check(criterion, worst.measured.get(criterion.key), worst.seed))
     unmet = [check for check in checks if not check.met]
+    if late and not unmet:
+        return Result(case, NOT_JUDGED, late[0].reason, reason_seed=late[0].seed)
     shown = unmet[0].seed if unmet else applicable[0].seed
     reported = next(one for one in applicable if one.seed == shown)
     because = next((one for one in [reported, *applicable] if one.reason), None)

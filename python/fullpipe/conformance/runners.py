@@ -1,6 +1,8 @@
 """Where cases are played: the worlds whose runs can be advanced step by step, and the bench of the laws."""
 
 import json
+import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
@@ -20,8 +22,10 @@ from fullpipe.simulation import Simulation
 
 _HEADERS_BYTES = 52  # IP, and TCP with time stamps.
 _MTU_BYTES = 1500
-# A step of a case takes a program milliseconds: one that needs so many seconds of real time hangs.
+# A step of a case takes a program milliseconds: one that needs so many seconds of real time hangs. An adapter
+# may be slow: the program has a limit for each of its turns.
 _PATIENCE_S = 60.0
+_LATE = re.compile(r"does not answer within \S+ s\b")
 
 
 class Simulated:
@@ -94,9 +98,9 @@ class OverQuic:
         self._seed = seed
         if (reason := quic.WORLD.refuses(self._alternative)) is not None:
             raise NotApplicableError(reason)
-        self._talk = quic_program.Talk("play", patience_s=_PATIENCE_S)
         spec_json = self._alternative.spec_json
         adapters = stacks.behind(of_stacks(spec_json))
+        self._talk = quic_program.Talk("play", patience_s=math.inf if adapters else _PATIENCE_S)
         self._states = (
             _States(tells_losses=all("lost" in one.about["tells"] for one in adapters)) if adapters else None
         )
@@ -151,6 +155,18 @@ class OverQuic:
     def _asked(self, request: Mapping[str, object]) -> dict[str, Any]:
         self._talk.report(request)
         return self._talk.state()
+
+
+def too_slow(controller: str, error: _native.WorldError) -> str | None:
+    """Why a case was broken off, if by a limit of real time; None if the error is another."""
+    late = _LATE.search(str(error))
+    if late is None:
+        return None
+    # What the program's own error says behind it is how to build the program.
+    who, why = f"the world {quic.NAME}", late[0]
+    if str(error).startswith("stack "):
+        who, why = f"stack {controller.partition(':')[0]}", str(error)[late.start() :]
+    return f"{who} is too slow for this case: it {why}"
 
 
 # What an adapter may tell, and the fields of a `Look` that are unknown without it. Rounds end when what was

@@ -18,6 +18,7 @@ import fullpipe._native as _native
 from fullpipe import conformance, files, plugins, reading
 from fullpipe._native import ControllerError, ScenarioError, WorldError
 from fullpipe.conformance import suites
+from fullpipe.conformance.results import NOT_JUDGED
 from fullpipe.errors import OutputError
 from fullpipe.gate.baseline import rounded
 from fullpipe.gate.cases import Case
@@ -115,6 +116,9 @@ def _played(
         watch=watch,
         workers=options.jobs,
     )
+    for result in found.results:
+        if result.verdict == NOT_JUDGED:
+            raise WorldError(f"{result.case.name}: {result.reason}")
     return {
         result.case.name: _Outcome(
             result.verdict, {check.criterion.key: _finite(check.value) for check in result.checks}

@@ -369,13 +369,20 @@ def stack_checks(found: Sequence[Any]) -> Fitting:
     return table
 
 
+def stack_notes(found: Sequence[Any], listing: Sequence[str]) -> list[str]:
+    """Sentences about what an adapter tells; `listing`: how that differs from what it lists."""
+    of_runs = [f"{one.controller}: the adapter {what}." for one in found for what in one.lacks + one.doubts]
+    return of_runs + [f"The adapter {what}." for what in listing]
+
+
 def stack_calls(controller: str, calls: Mapping[str, int] | None, reason: str) -> str:
     """What an adapter asks its machine for in a run of a controller; why that is not known, or not all."""
     if calls is None:
         return f"What the adapter asks its machine for cannot be seen here: {reason.rstrip('.')}."
     counts = [f"{name} ({counted(count, 'call')})" for name, count in calls.items()]
     harmless = (
-        " Calls without effect on packets, such as those of a language's runtime, do no harm."
+        " Those of a language's runtime do no harm. If the stack itself asks for the time, its RTTs are the "
+        "machine's."
         if counts
         else ""
     )

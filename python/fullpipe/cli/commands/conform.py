@@ -87,8 +87,8 @@ def conform(
         typer.Option(
             metavar="KIND",
             help="The algorithm that the tested code implements. With --program: bbr3, cubic or reno; it "
-            "chooses the cases; --suite is not for programs. With FILE.py:CLASS and --suite loss: cubic, "
-            "reno, or `cubic,hystartpp`, which is CUBIC with HyStart++.",
+            "chooses the cases; --suite is not for programs. With --suite loss, of FILE.py:CLASS or a "
+            "controller behind --stack: cubic, reno, or `cubic,hystartpp`, which is CUBIC with HyStart++.",
             show_default="unknown: of a program, only the cases that hold for all three",
             rich_help_panel=PROGRAMS,
         ),

@@ -54,25 +54,30 @@ def check(
 
     Each controller runs five times over one path. Four runs have the same seed and must send the same
     packets: two equal ones, in which virtual time advances in steps shorter than the path's delay; one in
-    which it advances from event to event; and one like the first, on a processor that others keep busy. The
-    fifth has another seed, and may send other packets. The first packet that differs is named. Then
-    the first controller runs once more, and each request of the adapter for the time or for random numbers
-    is counted. Exit code 1: the four differ.
+    which it advances from event to event; and one like the first, on a processor that others keep busy. All
+    but the third must report equal windows, RTTs and so on, too. The fifth has another seed, and may differ.
+    The first difference is named. Then the first controller runs once more, and each request of the adapter
+    for the time or for random numbers is counted. Exit code 1: the four differ, or the adapter never reports
+    a connection or delivered bytes.
     """
     from fullpipe.report import tables
     from fullpipe.runs.worlds import quic_stacks, stacks
 
     subject = stacks.of_command("subject", command)
     results = quic_stacks.check(subject, controller or None, duration)
+    listing = quic_stacks.listing(subject, results)
     first = results[0].controller
     calls = quic_stacks.calls(subject, first, duration)
     if as_json:
         runs = [one.row() for one in results]
-        print(json.dumps({"runs": runs, "calls": calls.counts, "calls_reason": calls.reason}, indent=2))
+        of_calls = {"calls": calls.counts, "calls_reason": calls.reason}
+        print(json.dumps({"runs": runs, "listing": listing, **of_calls}, indent=2))
     else:
         about = subject.about
         print(f"{about['name']} {about['version']} ({shlex.join(subject.command)}): {about['policy']}")
         console().print(tables.stack_checks(results))
+        for sentence in tables.stack_notes(results, listing):
+            print(sentence)
         print(tables.stack_calls(first, calls.counts, calls.reason))
     if not all(one.equal for one in results):
         raise typer.Exit(DISAGREE)

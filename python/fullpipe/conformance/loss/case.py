@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from fullpipe.conformance.case import Case
-from fullpipe.errors import mistake
+from fullpipe.errors import mistake, stated
 from fullpipe.scenario.controllers import is_of_stack
 from fullpipe.text import joined
 
@@ -46,6 +46,19 @@ class LossCase(Case):
         """Why it says nothing about a controller with these traits; None if it does."""
         lacking = next((one for one in ("loss", *self.needs) if one not in traits), None)
         return None if lacking is None else f"{name} {TRAITS[lacking]}"
+
+
+def check_kind(name: str, like: str) -> None:
+    """Refuses a controller inside a stack whose name does not show what kind it is, without `like`.
+
+    Raises:
+        ScenarioError: Nobody says whether it is loss-based.
+    """
+    inside = name.strip().partition(":")[2]
+    if like == "any" and is_of_stack(name.strip()) and inside not in _IN_STACKS and inside[:3] != "bbr":
+        expected = "cubic, reno or `cubic,hystartpp`; or loss, if it is loss-based and none of them"
+        what = f"Fullpipe does not know what kind of controller {name} is"
+        raise stated("like", like, f"{what}: add --like {expected}", expected, "add --like")
 
 
 def traits(name: str, like: str, *, own: bool) -> frozenset[str]:
