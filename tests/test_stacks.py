@@ -74,6 +74,7 @@ def test_an_adapter_says_what_it_is() -> None:
         ("cubic=./adapter", "expected a name that no other stack and no controller has"),
         ("mine=", "expected a program that can be run"),
         ("mine=./nothing-here", "expected a program that can be run"),
+        ("mine=./adapter.py", 'or give its command: "python ./adapter.py"'),
         ("mine='", "expected words as in a shell"),
     ],
 )
@@ -95,6 +96,10 @@ def test_what_names_no_adapter_is_a_sentence(text: str, reason: str) -> None:
         (
             r"""import sys; sys.stdout.buffer.write(b'\x0e\0\0\0{"protocol":9}')""",
             "speaks protocol 9, this Fullpipe 1",
+        ),
+        (
+            r"""import sys; sys.stdout.buffer.write(b'\x1b\0\0\0{"name":1,"controllers":[]}')""",
+            "does not say its protocol, version \\(quic/adapters",
         ),
     ],
 )
@@ -124,6 +129,140 @@ def test_a_scenario_starts_no_adapter_by_itself(tmp_path: Path) -> None:
     )
     code, message = command("run", str(scenario), "--world", "sim")
     assert code == 2 and "stacks" in message, message
+
+
+def conversation(words: list[str], *asked: bytes) -> tuple[list[bytes], str]:
+    """The whole frames that an adapter answers, each after it was asked for it, and what it says besides."""
+    frames = (b'{"protocol": 1}', b'{"seed": 1, "controller": "none", "mtu": 1472}', *asked)
+    given = b"".join(len(one).to_bytes(4, "little") + one for one in frames)
+    done = subprocess.run(words, input=given, capture_output=True, timeout=60)
+    rest, answers = done.stdout, []
+    while rest:
+        end = 4 + int.from_bytes(rest[:4], "little")
+        assert len(rest) >= end, rest
+        answers.append(rest[4:end])
+        rest = rest[end:]
+    return answers, done.stderr.decode()
+
+
+# A turn of 5 ms, which starts after 5.
+TURN = struct.pack("<QQII", 5_000_000, 10_000_000, 0, 0)
+IN_PYTHON = """
+import sys
+sys.path.insert(0, {folder!r})
+from fullpipe_stack import NEVER, State, serve
+
+class Stack:
+    connected, failed, delivered = True, False, 0
+    state = lambda self: State()
+    timer = lambda self, end: NEVER
+    application = lambda self, end, now, app: None
+    transmit = lambda self, end, now: ()
+
+{change}
+serve(dict(name="one", version="1", controllers=["none"]), lambda setup: Stack())
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("Stack.state = lambda self: State(window=14720.0)", "State.window is 14720.0; it must be an int"),
+        ("Stack.state = lambda self: State(lost=-1)", "State.lost is -1; it must be an int, from 0"),
+        ("Stack.delivered = 1.5", "delivered is 1.5; it must be an int"),
+        ("Stack.timer = lambda self, end: 7e6", "timer() is 7000000.0; it must be an int"),
+        ("Stack.transmit = lambda self, end, now: [(now / 1, 0, b'x')]", "leaves is 5000000.0; it must be"),
+        ("Stack.transmit = lambda self, end, now: [(now, None, b'x')]", "ECN codepoint is None; it must be"),
+    ],
+)
+def test_the_helper_in_python_names_what_is_no_whole_number(change: str, said: str, tmp_path: Path) -> None:
+    script = tmp_path / "adapter.py"
+    script.write_text(IN_PYTHON.format(folder=str(ADAPTERS / "python"), change=change), encoding="utf-8")
+    answers, complaint = conversation([sys.executable, str(script)], TURN)
+    assert len(answers) == 2 and said in complaint.splitlines()[-1], complaint
+
+
+def test_the_helper_in_python_leaves_a_time_in_the_past_to_the_world(tmp_path: Path) -> None:
+    script = tmp_path / "adapter.py"
+    change = "Stack.transmit = lambda self, end, now: [(now - 1, 0, b'x')]"
+    script.write_text(IN_PYTHON.format(folder=str(ADAPTERS / "python"), change=change), encoding="utf-8")
+    answers, complaint = conversation([sys.executable, str(script)], TURN)
+    assert struct.unpack_from("<Q", answers[2], 132) == (4_999_999,), complaint
+
+
+IN_C = r"""
+#include "fullpipe_stack.h"
+#include <stdio.h>
+#include <string.h>
+
+static int has_sent;
+static void *create(const fp_setup *setup, const char **why) {
+    (void)setup, (void)why;
+    printf("hello\n");
+    return &has_sent;
+}
+static void receive(void *s, int end, uint64_t now, uint8_t ecn, uint8_t *d, size_t n)
+    { (void)s, (void)end, (void)now, (void)ecn, (void)d, (void)n; }
+static uint64_t timeout(void *s, int end) { (void)s, (void)end; return FP_NEVER; }
+static void on_timeout(void *s, int end, uint64_t now) { (void)s, (void)end, (void)now; }
+static void application(void *s, int end, uint64_t now, const fp_app *app)
+    { (void)s, (void)end, (void)now, (void)app; }
+static int transmit(void *s, int end, uint64_t now, uint8_t *out, size_t room, fp_sent *sent) {
+    (void)s, (void)end, (void)now, (void)room;
+    memcpy(out, "abc", 3);
+    *sent = (fp_sent)SENT;
+    return !has_sent++;
+}
+static uint64_t state(void *s, fp_state *out) { (void)s, (void)out; return 0; }
+
+int main(void) {
+    static const fp_stack stack = {create, receive, timeout, on_timeout, application, transmit, state};
+    return fp_serve("{}", &stack);
+}
+"""
+
+
+def in_c(folder: Path, sent: str) -> list[str]:
+    """An adapter in C that prints when it is set up and sends so, or the test is skipped."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("needs a C compiler")
+    (folder / "one.c").write_text(IN_C, encoding="utf-8")
+    helper, program = ADAPTERS / "c", folder / "one"
+    words = [compiler, "-O1", "-Wall", "-Wextra", "-Werror", f"-DSENT={sent}", "-I", str(helper)]
+    words += ["-o", str(program), str(folder / "one.c"), str(helper / "serve.c")]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return [str(program)]
+
+
+def test_what_a_stack_in_c_prints_does_not_get_into_the_protocol(tmp_path: Path) -> None:
+    answers, printed = conversation(in_c(tmp_path, "{now, 2, 3, 2}"), TURN)
+    assert (answers[:2], printed) == ([b"{}", b'{"ok": true}'], "hello\n")
+    # Three bytes in datagrams of two.
+    expected = struct.pack("<QBBHI", 5_000_000, 1, 2, 0, 2) + b"ab"
+    expected += struct.pack("<QBBHI", 5_000_000, 1, 2, 0, 1) + b"c"
+    assert len(answers) == 3 and answers[2][128:] == struct.pack("<I", 2) + expected
+
+
+def test_the_helper_in_c_leaves_a_time_in_the_past_to_the_world(tmp_path: Path) -> None:
+    answers, complaint = conversation(in_c(tmp_path, "{now - 1, 2, 3, 3}"), TURN)
+    assert struct.unpack_from("<Q", answers[2], 132) == (4_999_999,), complaint
+
+
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        (
+            "{now, 2, 3, 0}",
+            "transmit() writes 3 bytes in datagrams of 0; at most 131072 in datagrams of at least",
+        ),
+        ("{now, 2, 131073, 1}", "transmit() writes 131073 bytes in datagrams of 1"),
+    ],
+)
+def test_datagrams_that_cannot_be_end_an_adapter_in_c(sent: str, said: str, tmp_path: Path) -> None:
+    answers, complaint = conversation(in_c(tmp_path, sent), TURN)
+    assert len(answers) == 2 and said in complaint, complaint
 
 
 def test_the_helper_in_python_speaks_the_protocol() -> None:

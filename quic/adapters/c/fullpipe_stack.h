@@ -9,7 +9,6 @@
 // A time that never comes, and a number that is not known.
 #define FP_NEVER UINT64_MAX
 
-
 typedef struct {
     uint64_t seed;
     const char *controller;
@@ -28,11 +27,15 @@ typedef struct {
 
 // What the sending end says of itself. `fp_serve` sets all numbers to FP_NEVER before it asks. Volumes are bytes, rates bit/s.
 typedef struct {
-    int connected, failed;
+    // The client's handshake is complete, and data may be sent; without a handshake, set it from the start. Cases count from it.
+    int connected;
+    // The connection has ended, and nobody wanted it to.
+    int failed;
     uint64_t window, ssthresh, in_flight, srtt_ns, min_rtt_ns, pacing_bps, bandwidth_bps, lost, acked, timeouts, phase;
 } fp_state;
 
-// Datagrams in one go: when they leave, their ECN codepoint, bytes of all, and of each but the last.
+// Datagrams in one go: when they leave (now, or later if the stack leaves pacing to its caller), their ECN codepoint, bytes of all, and of
+// each but the last.
 typedef struct {
     uint64_t at;
     uint8_t ecn;
@@ -53,7 +56,8 @@ typedef struct {
     uint64_t (*state)(void *self, fp_state *state);
 } fp_stack;
 
-// Returns a program's exit code, once the input ends. `about` is JSON of the protocol's About, with "protocol": 1.
+// Returns a program's exit code, once the input ends. `about` is JSON of the protocol's About, with "protocol": 1. From its call on, what
+// is written to standard output goes to standard error.
 int fp_serve(const char *about, const fp_stack *stack);
 // The time of the run, for a stack that reads the clock by itself.
 uint64_t fp_now(void);

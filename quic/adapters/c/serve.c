@@ -1,10 +1,12 @@
 // The protocol of quic/adapters/PROTOCOL.md, for `fp_stack`.
+#define _POSIX_C_SOURCE 200809L
 #include "fullpipe_stack.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 typedef struct {
     uint8_t *bytes;
@@ -12,6 +14,8 @@ typedef struct {
 } buffer;
 
 static uint64_t now_ns, drawn;
+// Where the protocol goes.
+static FILE *sink;
 
 uint64_t fp_now(void) { return now_ns; }
 
@@ -69,7 +73,7 @@ static int read_frame(buffer *into) {
 static int write_frame(const void *bytes, size_t length) {
     uint8_t head[4];
     put(head, length, 4);
-    return fwrite(head, 1, 4, stdout) == 4 && fwrite(bytes, 1, length, stdout) == length && !fflush(stdout);
+    return fwrite(head, 1, 4, sink) == 4 && fwrite(bytes, 1, length, sink) == length && !fflush(sink);
 }
 
 // The value behind a key of flat JSON as the world writes it; "" if there is none.
@@ -104,10 +108,15 @@ static uint32_t send_all(conversation *c, int end, uint64_t now, buffer *answer)
     fp_sent sent = {0};
     uint32_t count = 0;
     while (c->stack->transmit(c->self, end, now, c->out, ROOM, &sent)) {
+        if (!sent.each || sent.bytes > ROOM) {
+            fprintf(stderr, "transmit() writes %zu bytes in datagrams of %zu; at most %d in datagrams of at least 1 (fp_sent)\n", sent.bytes,
+                    sent.each, ROOM);
+            exit(1);
+        }
         for (size_t at = 0; at < sent.bytes; at += sent.each) {
             size_t length = sent.bytes - at < sent.each ? sent.bytes - at : sent.each;
             uint8_t *to = append(answer, 16 + length);
-            put(to, sent.at > now ? sent.at : now, 8);
+            put(to, sent.at, 8);
             to[8] = (uint8_t)end, to[9] = sent.ecn & 3, to[10] = to[11] = 0;
             put(to + 12, length, 4);
             memcpy(to + 16, c->out + at, length);
@@ -168,6 +177,14 @@ static void turn(conversation *c, buffer *asked, buffer *answer) {
 
 int fp_serve(const char *about, const fp_stack *stack) {
     buffer asked = {0}, answer = {0};
+    // What the stack prints must not get into the protocol.
+    fflush(stdout);
+    int output = dup(STDOUT_FILENO);
+    sink = output < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0 ? 0 : fdopen(output, "wb");
+    if (!sink) {
+        perror("standard output cannot be duplicated");
+        return 1;
+    }
     if (!read_frame(&asked)) return 0;
     if (!write_frame(about, strlen(about)) || !read_frame(&asked)) return 0;
     char controller[64] = "";

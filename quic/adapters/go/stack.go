@@ -65,7 +65,8 @@ type App struct {
 
 // State is what a connection reports. [Serve] sets the numbers below Delivered to [Never] before it asks.
 type State struct {
-	// Connected: the client's handshake is complete. Failed: the connection has ended, and nobody wanted it to.
+	// Connected: the client's handshake is complete, and data may be sent; without a handshake, set it from the start. Cases count from
+	// it. Failed: the connection has ended, and nobody wanted it to.
 	Connected, Failed bool
 	// Delivered is the number of bytes that the receiving application has, in order.
 	Delivered uint64

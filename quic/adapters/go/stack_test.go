@@ -35,7 +35,7 @@ func (e *echo) Application(_ int, _ uint64, app App) { e.app = app }
 func (e *echo) Transmit(end int, now uint64, send func(uint64, byte, []byte)) {
 	if e.due[end] <= now {
 		e.due[end] = Never
-		send(0, 6, []byte("late"))
+		send(0, 6, []byte("past"))
 		send(now+millisecond, 1, []byte("later"))
 	}
 }
@@ -134,7 +134,8 @@ func TestAConversationIsAsTheProtocolSays(t *testing.T) {
 	if found := numbers(answer); !slices.Equal(found, want) {
 		t.Errorf("the numbers are %d, expected %d", found, want)
 	}
-	departures := append([]byte{2, 0, 0, 0}, arrivalOf(7*millisecond, 1, 2, 4, "late")...)
+	// A time in the past is the world's to refuse.
+	departures := append([]byte{2, 0, 0, 0}, arrivalOf(0, 1, 2, 4, "past")...)
 	departures = append(departures, arrivalOf(8*millisecond, 1, 1, 5, "later")...)
 	if !bytes.Equal(answer[8*words:], departures) {
 		t.Errorf("what leaves is %x, expected %x", answer[8*words:], departures)

@@ -150,7 +150,7 @@ func (t *turns) handle(end int, now uint64) uint32 {
 	t.stack.Application(end, now, t.app)
 	count := uint32(0)
 	t.stack.Transmit(end, now, func(at uint64, ecn byte, datagram []byte) {
-		t.answer = le.AppendUint64(t.answer, max(at, now))
+		t.answer = le.AppendUint64(t.answer, at)
 		t.answer = append(t.answer, byte(end), ecn&3, 0, 0)
 		t.answer = le.AppendUint32(t.answer, uint32(len(datagram)))
 		t.answer = append(t.answer, datagram...)

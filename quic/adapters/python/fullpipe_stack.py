@@ -17,6 +17,7 @@ NEVER = 2**64 - 1
 PROTOCOL = 1
 _TURN, _PACKET, _EVENT = struct.Struct("<QQII"), struct.Struct("<QBBHI"), struct.Struct("<QB7xQ")
 _ANSWER, _LENGTH = struct.Struct("<16QI"), struct.Struct("<I")
+_DEPARTURE = ("transmit(): when a datagram leaves", "transmit(): its end", "transmit(): its ECN codepoint")
 
 
 @dataclass
@@ -46,12 +47,19 @@ class State:
     phase: int = NEVER
 
 
+_STATE = tuple(field.name for field in fields(State))
+_HEAD = ("until", "timer()", "flags", "delivered", "when", *(f"State.{name}" for name in _STATE))
+
+
 class Stack(Protocol):
     """Both ends of a connection."""
 
-    # The handshake is complete; it has ended although nobody wanted it to; bytes that the receiver has.
+    # The client's handshake is complete, and data may be sent; without a handshake, True from the start.
+    # Cases count from it.
     connected: bool
+    # It has ended although nobody wanted it to.
     failed: bool
+    # Bytes that the receiver has, in order.
     delivered: int
 
     def receive(self, end: int, now: int, ecn: int, datagram: bytes) -> None:
@@ -67,7 +75,10 @@ class Stack(Protocol):
         """The application writes, or reads, what it can. Called after anything has happened to the end."""
 
     def transmit(self, end: int, now: int) -> Iterable[tuple[int, int, bytes]]:
-        """What the end sends now: of each datagram when it leaves, its ECN codepoint, and its bytes."""
+        """What the end sends now: of each datagram when it leaves, its ECN codepoint, and its bytes.
+
+        It leaves now, or later if the stack leaves pacing to its caller.
+        """
 
     def state(self) -> State:
         """What the sending end says of itself."""
@@ -108,6 +119,25 @@ def _answer(sink: BinaryIO, content: bytes) -> None:
     sink.flush()
 
 
+def _wrong(name: str, number: object) -> str:
+    return f"{name} is {number!r}; it must be an int, from 0 to NEVER"
+
+
+def _pack(form: struct.Struct, names: Iterable[str], *numbers: Any) -> bytes:
+    """Packs numbers with these names.
+
+    Raises:
+        TypeError: The first of them that is no int, or too small or large, by its name.
+    """
+    try:
+        return form.pack(*numbers)
+    except struct.error:
+        for name, number in zip(names, numbers, strict=False):
+            if not hasattr(number, "__index__") or not 0 <= number <= NEVER:
+                raise TypeError(_wrong(name, number)) from None
+        raise
+
+
 class _Turns:
     def __init__(self, stack: Stack) -> None:
         self._stack = stack
@@ -144,21 +174,27 @@ class _Turns:
                 self._touched.discard(end)
                 stack.application(end, now, self._app)
                 for when, ecn, datagram in stack.transmit(end, now):
-                    leaves += (_PACKET.pack(max(when, now), end, ecn, 0, len(datagram)), datagram)
+                    leaves += (_pack(_PACKET, _DEPARTURE, when, end, ecn, 0, len(datagram)), datagram)
                     count += 1
             if stack.delivered != self._delivered:
                 self._delivered, self._delivered_at = stack.delivered, now
             # A timer of now has been handled.
-            timer = max(now + 1, min(stack.timer(0), stack.timer(1)))
+            timer = self._timer_behind(now)
             now = min(timer, happens[first][0] if first < len(happens) else NEVER)
             if now > until:
                 break
-        timer = max(until + 1, min(stack.timer(0), stack.timer(1)))
+        timer = self._timer_behind(until)
         flags = int(stack.connected) | int(stack.failed) << 1
         state = stack.state()
-        reported = (getattr(state, field.name) for field in fields(State))
-        head = _ANSWER.pack(until, timer, flags, self._delivered, self._delivered_at, *reported, count)
-        return b"".join((head, *leaves))
+        reported = (getattr(state, name) for name in _STATE)
+        numbers = (until, timer, flags, self._delivered, self._delivered_at, *reported, count)
+        return b"".join((_pack(_ANSWER, _HEAD, *numbers), *leaves))
+
+    def _timer_behind(self, now: int) -> int:
+        timer = min(self._stack.timer(0), self._stack.timer(1))
+        if not hasattr(timer, "__index__"):
+            raise TypeError(_wrong("timer()", timer))
+        return max(now + 1, timer)
 
     def _arrival(self, end: int, when: int, ecn: int, datagram: bytes) -> Callable[[], None]:
         def happen() -> None:

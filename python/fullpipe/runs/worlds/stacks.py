@@ -39,6 +39,8 @@ TELLS = (
     *("window", "ssthresh", "in_flight", "srtt", "min_rtt", "pacing_rate", "bandwidth", "lost", "acked"),
     *("timeouts", "phase"),
 )
+# Without these keys it is none.
+_REQUIRED = ("protocol", "name", "version", "controllers")
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,8 @@ def of_command(name: str, command: str) -> Stack:
         raise mistake("--stack", command, f"words as in a shell ({error})", "close its quotes") from None
     found = shutil.which(words[0]) if words else None
     if found is None:
-        raise mistake("--stack", command, "a program that can be run", "name its file, e.g. ./adapter")
+        fix = 'name its file, e.g. ./adapter, or give its command: "python ./adapter.py"'
+        raise mistake("--stack", command, "a program that can be run", fix)
     # Where the world's program runs does not matter then.
     words = [str(Path(found).absolute()), *words[1:]]
     return Stack(name, tuple(words), _about(name, words))
@@ -162,9 +165,13 @@ def _about(name: str, command: Sequence[str]) -> dict[str, Any]:
     """What an adapter says of itself. Neither its answer's length nor its time is trusted."""
     try:
         reported = json.loads(_answer(name, command))
-        if reported["protocol"] != PROTOCOL:
+        if reported.get("protocol", PROTOCOL) != PROTOCOL:
             spoken = shown(str(reported["protocol"]))
             raise broken(name, command, f"speaks protocol {spoken}, this Fullpipe {PROTOCOL}")
+        missing = [key for key in _REQUIRED if key not in reported]
+        if missing:
+            why = f"does not say its {', '.join(missing)} (quic/adapters/PROTOCOL.md, About)"
+            raise broken(name, command, why)
         names = [str(one) for one in reported["controllers"]]
         if not names or not all(map(_NAME.fullmatch, names)):
             raise broken(name, command, "has controllers without names: at most 32 of a-z, 0-9, - and _")
@@ -173,7 +180,7 @@ def _about(name: str, command: Sequence[str]) -> dict[str, Any]:
         layer = "ip" if reported.get("layer") == "ip" else "udp"
         most = reported.get("most_datagram")
         most = most if isinstance(most, int) and 0 < most < 1 << 16 else None
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, AttributeError, TypeError, RecursionError):
         raise broken(name, command, "does not say what it is (quic/adapters/PROTOCOL.md, About)") from None
     return {
         **about,

@@ -24,7 +24,9 @@
 //!
 //! Times are nanoseconds of the run. End 0 is the client, which sends the data; end 1 is the server.
 
-use std::io::{self, Read, Write};
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Write};
+use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use serde_json::{Value, json};
@@ -85,6 +87,7 @@ pub struct App {
 #[derive(Clone, Copy, Debug)]
 #[expect(missing_docs, reason = "named as in the protocol; volumes are bytes")]
 pub struct State {
+    /// The client's handshake is complete, and data may be sent; without a handshake, set it from the start. Cases count from it.
     pub connected: bool,
     /// It has ended, and nobody wanted it to.
     pub failed: bool,
@@ -133,7 +136,7 @@ pub struct Sent {
     pub ecn: u8,
     /// Bytes of all.
     pub bytes: usize,
-    /// Bytes of each but the last.
+    /// Bytes of each but the last; at least 1.
     pub each: usize,
 }
 
@@ -201,6 +204,21 @@ fn read_frame(input: &mut impl Read, into: &mut Vec<u8>) -> io::Result<bool> {
     Ok(true)
 }
 
+unsafe extern "C" {
+    fn dup2(from: i32, to: i32) -> i32;
+}
+
+/// Standard output for the protocol alone: what the stack prints goes to standard error from here on.
+fn take_stdout() -> io::Result<File> {
+    io::stdout().flush()?;
+    let ours = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    // SAFETY: `dup2` takes no memory, and nobody owns the descriptor that it closes.
+    match unsafe { dup2(io::stderr().as_raw_fd(), io::stdout().as_raw_fd()) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(ours),
+    }
+}
+
 fn write_frame(output: &mut impl Write, frame: &[u8]) -> io::Result<()> {
     output.write_all(&(frame.len() as u32).to_le_bytes())?;
     output.write_all(frame)?;
@@ -217,12 +235,13 @@ fn half(bytes: &[u8], at: usize) -> usize {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]) as usize
 }
 
-/// Speaks the protocol on standard input and output until the input ends. `make` makes the connection.
+/// Speaks the protocol on standard input and output until the input ends. `make` makes the connection. From its call on, what is written to
+/// standard output goes to standard error.
 ///
 /// # Errors
-/// When input or output fails.
+/// When input or output fails, or [`Sent`] is not what it may be.
 pub fn serve<S: Stack>(about: &About<'_>, make: impl FnOnce(&Setup) -> Result<S, String>) -> io::Result<()> {
-    converse(about, make, &mut io::stdin().lock(), &mut io::stdout().lock())
+    converse(about, make, &mut io::stdin().lock(), &mut BufWriter::new(take_stdout()?))
 }
 
 fn converse<S: Stack>(
@@ -267,7 +286,7 @@ fn converse<S: Stack>(
     let mut answer = Vec::new();
     while read_frame(input, &mut asked)? {
         answer.clear();
-        connection.turn(&mut stack, &mut asked, &mut answer);
+        connection.turn(&mut stack, &mut asked, &mut answer)?;
         write_frame(output, &answer)?;
     }
     Ok(())
@@ -286,7 +305,7 @@ struct Ends {
 const HEAD: usize = 16 * 8 + 4;
 
 impl Ends {
-    fn turn<S: Stack>(&mut self, stack: &mut S, asked: &mut [u8], answer: &mut Vec<u8>) {
+    fn turn<S: Stack>(&mut self, stack: &mut S, asked: &mut [u8], answer: &mut Vec<u8>) -> io::Result<()> {
         let (mut now, until) = (word(asked, 0), word(asked, 8));
         let (mut arrivals, mut events) = (half(asked, 16), half(asked, 20));
         let (mut at, mut event) = (24, 24);
@@ -323,8 +342,14 @@ impl Ends {
                 stack.application(end, now, &self.app);
                 out.clear();
                 while let Some(sent) = stack.transmit(end, now, &mut out) {
-                    for datagram in out[..sent.bytes].chunks(sent.each.max(1)) {
-                        answer.extend(sent.at.max(now).to_le_bytes());
+                    if sent.each == 0 || sent.bytes > out.len() {
+                        return Err(io::Error::other(format!(
+                            "transmit() writes {} bytes and returns {sent:?}; `bytes` is at most that, `each` at least 1",
+                            out.len()
+                        )));
+                    }
+                    for datagram in out[..sent.bytes].chunks(sent.each) {
+                        answer.extend(sent.at.to_le_bytes());
                         answer.extend([end as u8, sent.ecn & 3, 0, 0]);
                         answer.extend((datagram.len() as u32).to_le_bytes());
                         answer.extend_from_slice(datagram);
@@ -372,6 +397,7 @@ impl Ends {
             place.copy_from_slice(&word.to_le_bytes());
         }
         answer[HEAD - 4..HEAD].copy_from_slice(&count.to_le_bytes());
+        Ok(())
     }
 }
 
@@ -385,6 +411,9 @@ mod tests {
         due: [Option<u64>; 2],
         got: u64,
         wants: u64,
+        /// How long before now it says that it sends, and bytes of each datagram.
+        early: u64,
+        each: usize,
     }
 
     impl Stack for Echo {
@@ -402,7 +431,7 @@ mod tests {
         fn transmit(&mut self, end: usize, now: u64, out: &mut Vec<u8>) -> Option<Sent> {
             self.due[end].take_if(|due| *due <= now)?;
             out.extend([7; 5]);
-            Some(Sent { at: now, ecn: 2, bytes: 5, each: 2 })
+            Some(Sent { at: now - self.early, ecn: 2, bytes: 5, each: self.each })
         }
         fn delivered(&self) -> u64 {
             self.got
@@ -443,7 +472,7 @@ mod tests {
         let mut output = Vec::new();
         let make = |setup: &Setup| {
             assert_eq!((setup.seed, setup.mtu, setup.controller.as_str()), (5, 1472, "none"));
-            Ok(Echo::default())
+            Ok(Echo { each: 2, ..Echo::default() })
         };
         converse(&about, make, &mut &input[..], &mut output).unwrap();
         let frames = frames(&output);
@@ -458,6 +487,28 @@ mod tests {
         assert_eq!(half(answer, HEAD - 4), 3);
         assert_eq!((word(answer, HEAD), answer[HEAD + 8], answer[HEAD + 9]), (7_000_000, 1, 2));
         assert_eq!(answer.len(), HEAD + 3 * 16 + 5);
+    }
+
+    /// The answer to a turn in which a datagram leaves at 2 ms.
+    fn answer(mut stack: Echo) -> io::Result<Vec<u8>> {
+        stack.due[1] = Some(2_000_000);
+        let turn = [0, 3_000_000, 0].map(u64::to_le_bytes).concat();
+        let input = [frame(b"{}"), frame(b"{}"), frame(&turn)].concat();
+        let mut output = Vec::new();
+        converse(&About::default(), |_| Ok(stack), &mut &input[..], &mut output)?;
+        Ok(frames(&output)[2].clone())
+    }
+
+    #[test]
+    fn a_time_in_the_past_is_left_for_the_world_to_refuse() {
+        let answer = answer(Echo { early: 1_500_000, each: 5, ..Echo::default() }).unwrap();
+        assert_eq!(word(&answer, HEAD), 500_000);
+    }
+
+    #[test]
+    fn datagrams_of_no_bytes_are_an_error() {
+        let error = answer(Echo::default()).unwrap_err().to_string();
+        assert!(error.contains("each: 0 }; `bytes` is at most that, `each` at least 1"), "{error}");
     }
 
     #[test]
