@@ -149,7 +149,7 @@ def test_flows_of_both_directions_are_measured_apart(in_empty_folder: Path) -> N
     (result,) = json.loads(done.stdout)["results"]
     run = json.loads(next(Path("here/runs").glob("*.json")).read_text(encoding="utf-8"))
     forward, back = run["flows"]
-    assert result["goodput_bps"]["mean"] == forward["goodput_bps"] > back["goodput_bps"]
+    assert result["goodput_bps"]["mean"] == forward["goodput_bps"] != back["goodput_bps"]
     assert (forward.get("reverse"), back["reverse"]) == (None, True)
     assert [one["share"] for one in run["fairness"]["shares"]] == [1, 1]
     shown = command("run", "two.toml", "--out", "here")
