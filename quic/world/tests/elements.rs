@@ -89,7 +89,10 @@ fn unsupported_spec_is_refused_with_fix() {
     let back = r#"{ controller = "noq:cubic", direction = "reverse" }"#;
     let path_back = r#"rate = "10 Mbit/s", rtt = "40 ms", reverse = { rate = "1 Mbit/s" }"#;
     let refused = fullpipe_quic::refuses(&with_hosts(2.0, path_back, back, "")).unwrap_or_default();
-    assert!(refused.starts_with("flows[0].direction: \"reverse\" is a direction in which the world quic"), "{refused}");
+    assert!(
+        refused.starts_with("flows[0].direction: \"reverse\" is a direction in which the world quic"),
+        "{refused}"
+    );
     assert!(refused.contains("--world sim"), "{refused}");
     assert_eq!(
         sentence(cubic, "mtu = 1000"),
