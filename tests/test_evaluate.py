@@ -425,7 +425,9 @@ def test_recorded_report_is_that_of_the_last_run(tmp_path: Path) -> None:
         for verdict in (("3.1", "for the author"), ("5.1.2", "worse"))
     ]
     assert [(one["scene"], one["verdict"]) for one in kept[1]["cells"]] == [("a | b", "worse")]
-    assert "| `mine` | 0 | 0 | 1 | 0 | – | 5.1.2 | 5 seeds |" in recorded.table(kept, "")
+    shown = recorded.table(kept, "Old.")
+    assert shown.startswith("`mine` and `other:k=1`: 5 seeds. Old.\n\n| controller |")
+    assert "| `mine` | 0 | 0 | 1 | 0 | – | 5.1.2 |" in shown
     text = recorded.markdown(kept)
     assert "| 5.1.2 | Standing queues | **worse** | **worse** |" in text
     assert r"| 5.1.2 | a \| b | goodput, % | mine 30.4 ± 1.4; cubic 50.4 ± 1.4" in text

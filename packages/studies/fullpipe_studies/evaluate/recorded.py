@@ -6,7 +6,7 @@ from typing import Any
 
 from fullpipe import evidence
 from fullpipe.runs.worlds import registry
-from fullpipe.text import cell, counted
+from fullpipe.text import cell, counted, joined
 from fullpipe_studies.checks import number
 from fullpipe_studies.evaluate import report
 from fullpipe_studies.evaluate.criteria import every
@@ -84,15 +84,18 @@ def _word(line: Mapping[str, Any] | None) -> str:
 
 def table(found: Sequence[evidence.Line], ages: str) -> str:
     """How many criteria have which verdict, a row for each controller, and which are flagged or worse."""
-    rows = []
+    rows, runs = [], dict[str, list[str]]()
     for subject in _subjects(found):
         of = _of(found, subject)
         words = {one.section: _word(of[one.section]) for one in every() if one.section in of}
         counts = [str(sum(word == report.word(one) for word in words.values())) for one in _JUDGED]
         named = [", ".join(section for section, word in words.items() if word == one) for one in _QUOTED]
-        rows.append((f"`{subject[0]}`", *counts, *(one or "–" for one in named), _seeds(of)))
-    heads = ("controller", "better", "as", "worse", "flag", "flagged", "worse in", "runs")
-    return f"{ages}\n\n{_table(heads, rows)}\n".lstrip()
+        rows.append((f"`{subject[0]}`", *counts, *(one or "–" for one in named)))
+        runs.setdefault(_seeds(of), []).append(f"`{subject[0]}`")
+    heads = ("controller", "better", "as", "worse", "flag", "flagged", "worse in")
+    sizes = "; ".join(f"{joined(names)}: {size}" for size, names in runs.items())
+    sentences = " ".join(filter(None, (sizes and f"{sizes}.", ages)))
+    return f"{sentences}\n\n{_table(heads, rows)}\n"
 
 
 def matrix(found: Sequence[evidence.Line]) -> str:
