@@ -101,6 +101,11 @@ def test_what_names_no_adapter_is_a_sentence(text: str, reason: str) -> None:
             r"""import sys; sys.stdout.buffer.write(b'\x1b\0\0\0{"name":1,"controllers":[]}')""",
             "does not say its protocol, version \\(quic/adapters",
         ),
+        (
+            'import sys; text = b\'{"protocol": 1, "name": "x", "version": "1", "controllers": ["x"], "tells": ["window", "cwnd"]}\'\n'
+            "sys.stdout.buffer.write(len(text).to_bytes(4, 'little') + text)",
+            "has `cwnd` in `tells`; known are window, ssthresh,",
+        ),
     ],
 )
 def test_what_is_no_adapter_is_named(
@@ -578,6 +583,27 @@ def test_a_run_that_fails_while_its_calls_are_counted_is_named() -> None:
     assert all(one.equal for one in quic_stacks.check(toy("shy"), ["reno"], "1 s"))
 
 
+@needs_program
+@needs_trace
+def test_calls_are_counted_with_more_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(stacks.VARIABLE, "600")
+    subject = toy("hang")
+    with pytest.raises(fp.WorldError, match="does not answer within 2 s"):
+        quic_stacks._trace(subject, "reno", "1 s", 1, instants=False, patience_s=2)
+    asked = []
+
+    def late(*_: object, patience_s: float, **__: object) -> bytes:
+        asked.append(patience_s)
+        raise fp.WorldError(
+            "stack subject (./toy) does not answer within 6000 s; look for a loop without end"
+        )
+
+    monkeypatch.setattr(quic_stacks, "_trace", late)
+    found = quic_stacks.calls(subject, "reno", "1 s")
+    assert asked == [6000] and found.reason == "the calls could not be counted: too slow"
+    assert found.reason in tables.stack_calls("reno", found.counts, found.reason)
+
+
 @needs_trace
 @pytest.mark.parametrize(
     ("call", "name"),
@@ -660,7 +686,7 @@ def test_cases_about_what_a_stack_does_not_tell_are_not_applicable(how: str, ver
         found = fp.conform("toy:reno", ["decrease-reno", "one-packet-a-round"], suite="loss")
         assert {one.verdict for one in found.results} == {verdict}
         for one in found.results:
-            assert how == "" or re.fullmatch("its stack does not tell (cwnd|inflight|round)", one.reason)
+            assert how == "" or re.fullmatch("its stack does not tell (window|in_flight)", one.reason)
         # What is delivered and what waits in the queue, the world sees by itself.
         (seen,) = fp.conform("toy:reno", ["clean-path"]).results
         assert seen.verdict in ("pass", "fail"), seen.reason
@@ -683,6 +709,29 @@ def test_cases_of_loss_based_controllers_ask_what_kind_an_unknown_one_is() -> No
     assert code == 2 and said in message, message
     code, message = command(*words, "--like", "reno")
     assert code != 2 and json.loads(message)["cases"][0]["verdict"] != "not applicable", message
+
+
+@needs_program
+@pytest.mark.usefixtures("with_toy")
+def test_reasons_behind_an_adapter_are_about_adapters() -> None:
+    path = {"rate": "10 Mbit/s", "rtt": "40 ms"}
+    document = {"duration": "500 ms", "path": path, "flows": [{"controller": "toy:reno"}]}
+    (alternative,) = api.load({**document, "hosts": {"gro": "1 ms"}}).alternatives
+    assert "hosts.gro: an adapter takes each datagram" in (quic.WORLD.refuses(alternative) or "")
+    (run,) = fp.run({**document, "hosts": {"pacing": True}}, world="quic").runs
+    assert "hosts.pacing is ignored: the stack paces by its own policy." in run.unsupported
+
+
+@needs_program
+def test_the_scenario_of_a_failure_names_the_adapter(tmp_path: Path) -> None:
+    words = ("conform", "toy:fixed", "--case", "clean-path", "--out", str(tmp_path / "out"))
+    code, message = command(*words, "--stack", f"toy={adapter()}")
+    assert code == 1, message
+    text = (tmp_path / "out/cases/clean-path.toml").read_text(encoding="utf-8")
+    # Of the command that tested it, and of the one that repeats the run.
+    assert text.count(f"--stack 'toy={adapter()}'") == 2, text
+    page = (tmp_path / "out/cases/clean-path.html").read_text(encoding="utf-8")
+    assert re.search(r"fullpipe run clean-path.toml --world quic --seed \d+ --stack", page)
 
 
 # In Go.

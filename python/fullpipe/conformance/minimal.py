@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fullpipe.conformance.results import BBR3, CaseResults, Check, Played, Result
+from fullpipe.runs.worlds import stacks
 from fullpipe.text import MOST_SENTENCE, shown
 
 # What a scenario can change by itself. All else was changed by hand.
@@ -35,7 +36,7 @@ def scenarios(report: CaseResults, result: Result, stem: Path) -> dict[Path, str
             *(_of_several(number, files, result) if several else []),
             "# The case may judge only a part of the run; the table of `fullpipe run` is of all of it.",
             "#",
-            _comment(f"    fullpipe run {shlex.quote(str(file))} --world {report.world} --seed {check.seed}"),
+            _comment(f"    {command(report, str(file), check)}"),
         ]
         name = f"{result.case.name}-{number}" if several else result.case.name
         document = _document(report, name, played)
@@ -43,14 +44,21 @@ def scenarios(report: CaseResults, result: Result, stem: Path) -> dict[Path, str
     return texts
 
 
+def command(report: CaseResults, file: str, check: Check) -> str:
+    """The command that runs a scenario of a failure."""
+    words = ["fullpipe", "run", file, "--world", report.world, "--seed", str(check.seed)]
+    return shlex.join([*words, *stacks.options(report.controller)])
+
+
 def _about(report: CaseResults, result: Result, check: Check) -> list[str]:
     """What the case is, and what it came to."""
     of_this_run = result.reason and result.reason_seed == check.seed
     source = f"{result.case.source}; the number is {check.criterion.source}"
     with_versions = f" ({report.versions})" if report.versions else ""
-    command = f"fullpipe conform {report.controller}{report.option}"
+    behind = "".join(f" {shlex.quote(word)}" for word in stacks.options(report.controller))
+    conform = f"fullpipe conform {report.controller}{report.option}{behind}"
     return [
-        f"# {result.case.title}: the case {result.case.name} of `{command}`.",
+        _comment(f"{result.case.title}: the case {result.case.name} of `{conform}`."),
         f"# Expected: {check.criterion.quantity}: {check.criterion.bounds}.",
         f"# Measured: {check.measured}, seed {check.seed}{with_versions}.",
         # For instance what the case waited for in vain. One line, whatever it holds.

@@ -164,7 +164,7 @@ def _repeat(conformance_report: CaseResults, one: Result, folder: Path) -> str:
         return ""
     runs = [
         f'<a href="{name}">{name}</a>, for <code>'
-        + _text(f"fullpipe run {name} --world {conformance_report.world} --seed {check.seed}")
+        + _text(minimal.command(conformance_report, name, check))
         + "</code>"
         for name in names
     ]

@@ -5,7 +5,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import fullpipe._native as _native
@@ -33,7 +33,7 @@ class Simulated:
 
     payload_share = (_MTU_BYTES - _HEADERS_BYTES) / _MTU_BYTES
     derives_states = False
-    unreported: frozenset[str] = frozenset()
+    unreported: Mapping[str, str] = MappingProxyType({})
     tells_acks = True
 
     def __init__(self, document: Mapping[str, Any], seed: int) -> None:
@@ -106,12 +106,12 @@ class OverQuic:
         )
         self.derives_states = bool(adapters)
         self.tells_acks = all("acked" in one.about["tells"] for one in adapters)
-        self.unreported = frozenset(
-            field
+        self.unreported = {
+            field: told
             for told, fields in _TOLD.items()
             if any(told not in one.about["tells"] for one in adapters)
             for field in fields
-        )
+        }
         self._now = self._asked({"spec": spec_json, "seed": seed, **stacks.requested(spec_json)})
 
     def steps(

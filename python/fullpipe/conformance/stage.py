@@ -79,8 +79,8 @@ class Bed(Protocol):
     payload_share: float
     # Whether states of the transport follow from what is lost and delivered, so that there is none for marks.
     derives_states: bool
-    # The fields of a `Look` that its stack does not tell.
-    unreported: frozenset[str]
+    # The fields of a `Look` that its stack does not tell, with what it would have to tell.
+    unreported: Mapping[str, str]
     # Whether it tells what is acknowledged, and not only what has arrived.
     tells_acks: bool
 
@@ -141,12 +141,12 @@ class Look(NamedTuple):
         return self.pacing_bps / (self.bandwidth_bps * _LESS_MARGIN) if self.bandwidth_bps else None
 
 
-def _look_without(unreported: frozenset[str]) -> type[Look]:
+def _look_without(unreported: Mapping[str, str]) -> type[Look]:
     """A `Look` at a stack that does not tell some fields: a case that asks for one is not applicable."""
 
     def hidden(name: str) -> property:
         def refuse(_look: Look) -> None:
-            raise NotApplicableError(_UNREPORTED.format(name))
+            raise NotApplicableError(_UNREPORTED.format(unreported[name]))
 
         return property(refuse)
 
@@ -249,7 +249,7 @@ class Stage:
     def until_above(self, quantity: str, amount: int, within_s: float, what: str) -> Look:
         """Runs until the flow's cwnd, inflight, delivered_bytes, segments_sent or lost is above an amount."""
         if quantity in self.bed.unreported:
-            raise NotApplicableError(_UNREPORTED.format(quantity))
+            raise NotApplicableError(_UNREPORTED.format(self.bed.unreported[quantity]))
         return self._wait(Above(quantity, amount), within_s, what)
 
     def until_in(self, phase: str, within_s: float = 30.0) -> Look:

@@ -28,9 +28,13 @@ pub fn refuses_with(spec: &Spec, own: &[Own]) -> Option<String> {
         ));
     }
     if spec.hosts.gro_ns != Duration::ZERO {
-        return Some(
-            "hosts.gro: QUIC endpoints take each datagram as it arrives; leave hosts.gro out, or choose another world".into(),
-        );
+        let behind = |stack: &str| own.iter().any(|one| one.stack() == stack && one.in_outside().is_some());
+        let outside =
+            spec.flows.iter().any(|flow| flow.controller.stack().is_some_and(|(stack, _)| behind(stack)));
+        let who = if outside { "an adapter takes" } else { "QUIC endpoints take" };
+        return Some(format!(
+            "hosts.gro: {who} each datagram as it arrives; leave hosts.gro out, or choose another world"
+        ));
     }
     if spec.hosts.metrics.is_some() {
         return Some(

@@ -11,6 +11,7 @@ use crate::stack::OutsideStack;
 const HOLE: &str = "noq can lose bytes of a stream for good after thousands of losses, because this world reads streams in any \
                     order: the transfer never completes.";
 const PACING: &str = "hosts.pacing is ignored: the stack paces every flow.";
+const POLICY: &str = "hosts.pacing is ignored: the stack paces by its own policy.";
 const MODEL: &str =
     "hosts.model is ignored: it is about TCP's hosts, and here the stack's own endpoints run.";
 
@@ -37,7 +38,7 @@ pub(crate) fn unsupported(spec: &Spec, outside: &[OutsideStack]) -> Vec<String> 
         }
     }
     if spec.hosts.pacing {
-        message.push(PACING);
+        message.push(if outside.is_empty() { PACING } else { POLICY });
     }
     if !spec.hosts.model.is_ideal() {
         message.push(MODEL);

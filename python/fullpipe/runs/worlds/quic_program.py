@@ -18,6 +18,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import fullpipe._native as _native
@@ -324,10 +325,17 @@ class Talk:
     """A process of the program, and the conversation with it.
 
     `patience_s`: an answer that takes longer is an error. Without it, an answer takes its time. `files` are
-    descriptors that it inherits.
+    descriptors that it inherits, `environment` variables that it has besides ours.
     """
 
-    def __init__(self, what: str, *, patience_s: float = math.inf, files: Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        what: str,
+        *,
+        patience_s: float = math.inf,
+        files: Sequence[int] = (),
+        environment: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         program = about().path
         self._what = program
         self._patience_s = patience_s
@@ -339,6 +347,7 @@ class Talk:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 pass_fds=files,
+                env={**os.environ, **environment},
             )
         except OSError as error:
             raise _broken(program, error.strerror or str(error)) from None

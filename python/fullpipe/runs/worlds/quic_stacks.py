@@ -24,6 +24,9 @@ _PACKET = Struct("<QBB2xI")
 _ENDS = ("client", "server")
 _MOST_TRACE = 1 << 30
 _RTT_MS = 40
+# How many times as long an answer may take while calls are counted, and the error if it takes longer.
+_MORE_PATIENCE = 10
+_LATE = "does not answer within"
 # The numbers of an answer: the first is when its turn ends, the second when the next has to be.
 _ANSWER = ("until", "next turn", "flags", "delivered", "delivery", *stacks.TELLS)
 _FLAGS, _DELIVERED = _ANSWER.index("flags"), _ANSWER.index("delivered")
@@ -152,11 +155,15 @@ def calls(subject: stacks.Stack, controller: str, duration: str) -> Calls:
     try:
         with _through(stack_calls, subject, bytes(stack_calls.COUNTERS.size)) as (watched, report):
             try:
-                _trace(watched, controller, duration, _SEED, instants=False)
+                # Counting slows it down.
+                patience_s = _MORE_PATIENCE * stacks.patience_s()
+                _trace(watched, controller, duration, _SEED, instants=False, patience_s=patience_s)
             finally:
                 counts = stack_calls.counted(report.read())
     except _native.WorldError as error:
         reason = str(error)
+        if _LATE in reason:
+            counts, reason = None, "the calls could not be counted: too slow"
     if counts is None:
         return Calls(None, reason or "the system does not show its system calls")
     return Calls(counts, reason)
@@ -181,7 +188,15 @@ def _through(
             raise _native.WorldError(str(error).replace(ours, "")) from None
 
 
-def _trace(subject: stacks.Stack, controller: str, duration: str, seed: int, *, instants: bool) -> bytes:
+def _trace(
+    subject: stacks.Stack,
+    controller: str,
+    duration: str,
+    seed: int,
+    *,
+    instants: bool,
+    patience_s: float | None = None,
+) -> bytes:
     """All packets that both ends send on a path with losses in its queue."""
     document = {
         "name": "stacks check",
@@ -191,7 +206,8 @@ def _trace(subject: stacks.Stack, controller: str, duration: str, seed: int, *, 
     }
     (alternative,) = from_document(document).alternatives
     request: dict[str, object] = {"spec": alternative.spec_json, "seed": seed, "stacks": [subject.request]}
-    with quic_program.Talk("play") as talk:
+    environment = {} if patience_s is None else {stacks.VARIABLE: f"{patience_s:g}"}
+    with quic_program.Talk("play", environment=environment) as talk:
         talk.report({**request, "instants": instants, "trace": True})
         end_ns = talk.header()["end_ns"]
         talk.report({"advance_ns": end_ns})

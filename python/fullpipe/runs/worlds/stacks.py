@@ -25,7 +25,7 @@ import fullpipe._native as _native
 from fullpipe.errors import mistake
 from fullpipe.runs.worlds import child
 from fullpipe.scenario.controllers import of_stacks
-from fullpipe.text import shown
+from fullpipe.text import joined, shown
 
 PROTOCOL = 1
 VARIABLE = "FULLPIPE_STACK_PATIENCE"
@@ -176,7 +176,11 @@ def _about(name: str, command: Sequence[str]) -> dict[str, Any]:
         if not names or not all(map(_NAME.fullmatch, names)):
             raise broken(name, command, "has controllers without names: at most 32 of a-z, 0-9, - and _")
         about = {key: shown(str(reported.get(key, ""))) for key in ("name", "version", "licence", "policy")}
-        tells = [one for one in TELLS if one in reported.get("tells", [])]
+        told = [str(one) for one in reported.get("tells", [])]
+        if unknown := [one for one in told if one not in TELLS]:
+            what = f"has `{shown(unknown[0])}` in `tells`; known are {joined(TELLS)}"
+            raise broken(name, command, what)
+        tells = [one for one in TELLS if one in told]
         layer = "ip" if reported.get("layer") == "ip" else "udp"
         most = reported.get("most_datagram")
         most = most if isinstance(most, int) and 0 < most < 1 << 16 else None
@@ -207,8 +211,8 @@ def _answer(name: str, command: Sequence[str]) -> bytes:
     assert process.stdin is not None and process.stdout is not None and process.stderr is not None
     output, errors = process.stdout.fileno(), process.stderr.fileno()
     texts = {output: bytearray(), errors: bytearray()}
-    patience_s = _patience_s()
-    ends_s = time.monotonic() + patience_s
+    most_s = patience_s()
+    ends_s = time.monotonic() + most_s
     hello = json.dumps({"protocol": PROTOCOL}).encode()
     try:
         with contextlib.suppress(BrokenPipeError):
@@ -226,7 +230,7 @@ def _answer(name: str, command: Sequence[str]) -> bytes:
             left_s = ends_s - time.monotonic()
             ready = child.readable(sources, left_s) if left_s > 0 else []
             if not ready:
-                raise broken(name, command, f"does not say what it is within {patience_s:g} s")
+                raise broken(name, command, f"does not say what it is within {most_s:g} s")
             for source in ready:
                 part = os.read(source, 1 << 16)
                 texts[source] += part
@@ -241,12 +245,13 @@ def _answer(name: str, command: Sequence[str]) -> bytes:
         child.end(process)
 
 
-def _patience_s() -> float:
+def patience_s() -> float:
+    """How long an answer of an adapter may take, in seconds of real time."""
     given_s = os.environ.get(VARIABLE, "")
     try:
-        patience_s = float(given_s or _PATIENCE_S)
+        most_s = float(given_s or _PATIENCE_S)
     except ValueError:
-        patience_s = 0.0
-    if not patience_s > 0:
+        most_s = 0.0
+    if not most_s > 0:
         raise mistake(VARIABLE, given_s, "seconds above 0", "unset it")
-    return patience_s
+    return most_s
