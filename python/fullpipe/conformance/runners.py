@@ -106,7 +106,7 @@ class OverQuic:
         )
         self.derives_states = bool(adapters)
         self.tells_acks = all("acked" in one.about["tells"] for one in adapters)
-        self.unreported = {
+        self.unreported: Mapping[str, str] = {
             field: told
             for told, fields in _TOLD.items()
             if any(told not in one.about["tells"] for one in adapters)
