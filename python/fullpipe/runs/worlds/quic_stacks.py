@@ -262,9 +262,9 @@ def listing(subject: stacks.Stack, results: Sequence[Checked]) -> list[str]:
     """How what the adapter tells differs from its list, in words that go on behind its name."""
     tells = frozenset[str]().union(*(one.tells for one in results))
     listed = set(subject.about["tells"])
-    return [
-        f"lists `{name}` in `tells`, and never tells it" for name in stacks.TELLS if name in listed - tells
-    ] + [
+    # Without a loss, a threshold is infinite, which is not told.
+    untold = listed - tells - {"ssthresh"}
+    return [f"lists `{name}` in `tells`, and never tells it" for name in stacks.TELLS if name in untold] + [
         f"tells `{name}`, which its `tells` does not list" for name in stacks.TELLS if name in tells - listed
     ]
 
