@@ -55,6 +55,15 @@ def test_every_line_fits_its_schema(name: str) -> None:
         assert evidence.fault(line, schema(name)) is None
 
 
+def test_no_line_has_a_path_of_a_machine() -> None:
+    machine = re.compile(r"(?<![\w.}])/(?:home|root|Users|work|tmp|usr/local)/")
+    assert machine.search("does not answer: /home/me/.venv/bin/fullpipe-quic")  # The control.
+    found = [
+        path.name for path in RESULTS.glob("*.jsonl") if machine.search(path.read_text(encoding="utf-8"))
+    ]
+    assert found == []
+
+
 def test_pages_are_what_the_evidence_makes(tables: ModuleType) -> None:
     for path, text in tables.written(RESULTS).items():
         assert path.read_text(encoding="utf-8") == text, f"{path.name} is not of results/: make docs"

@@ -699,6 +699,10 @@ def test_many_steps_behind_an_adapter_may_take_long(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("fullpipe.conformance.runners._PATIENCE_S", 0.0)
     (one,) = fp.conform("toy:reno", ["clean-path"]).results
     assert one.verdict in ("pass", "fail") and "does not answer" not in one.reason, one
+    # It ends at last, and no controller is blamed.
+    monkeypatch.setattr("fullpipe.conformance.runners._PATIENCE_OF_ADAPTERS_S", 0.0)
+    (one,) = fp.conform("toy:reno", ["clean-path"]).results
+    assert one.verdict == "not judged" and "stack toy is too slow" in one.reason, one
 
 
 @needs_program

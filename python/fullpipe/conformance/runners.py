@@ -1,7 +1,6 @@
 """Where cases are played: the worlds whose runs can be advanced step by step, and the bench of the laws."""
 
 import json
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -22,9 +21,10 @@ from fullpipe.simulation import Simulation
 
 _HEADERS_BYTES = 52  # IP, and TCP with time stamps.
 _MTU_BYTES = 1500
-# A step of a case takes a program milliseconds: one that needs so many seconds of real time hangs. An adapter
-# may be slow: the program has a limit for each of its turns.
+# A step of a case takes a program milliseconds: one that needs so many seconds of real time hangs.
 _PATIENCE_S = 60.0
+# Behind an adapter, each turn has a limit of its own; this one is for a stack that is far too slow.
+_PATIENCE_OF_ADAPTERS_S = 600.0
 _LATE = re.compile(r"does not answer within \S+ s\b")
 
 
@@ -100,7 +100,9 @@ class OverQuic:
             raise NotApplicableError(reason)
         spec_json = self._alternative.spec_json
         adapters = stacks.behind(of_stacks(spec_json))
-        self._talk = quic_program.Talk("play", patience_s=math.inf if adapters else _PATIENCE_S)
+        self._talk = quic_program.Talk(
+            "play", patience_s=_PATIENCE_OF_ADAPTERS_S if adapters else _PATIENCE_S
+        )
         self._states = (
             _States(tells_losses=all("lost" in one.about["tells"] for one in adapters)) if adapters else None
         )
@@ -163,9 +165,9 @@ def too_slow(controller: str, error: _native.WorldError) -> str | None:
     if late is None:
         return None
     # What the program's own error says behind it is how to build the program.
-    who, why = f"the world {quic.NAME}", late[0]
-    if str(error).startswith("stack "):
-        who, why = f"stack {controller.partition(':')[0]}", str(error)[late.start() :]
+    of_adapter = stacks.behind([controller])
+    who = f"stack {controller.partition(':')[0]}" if of_adapter else f"the world {quic.NAME}"
+    why = str(error)[late.start() :] if str(error).startswith("stack ") else late[0]
     return f"{who} is too slow for this case: it {why}"
 
 
