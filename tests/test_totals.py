@@ -4,6 +4,7 @@ import io
 
 import fullpipe as fp
 from conftest import SCENARIOS
+from fullpipe.measures import measures
 from fullpipe.measures.measures import different_lifetimes, flow_alone, goodput_bps
 from fullpipe.report import tables
 from fullpipe.report.answers import answers
@@ -79,3 +80,16 @@ def test_total_and_unequal_lifetimes_are_noted() -> None:
     assert total.startswith("All flows of two, sim: ") and total.endswith(" Mbit/s of goodput.")
     assert "do not add up" in lifetimes
     assert tables.how_often(results) == "Runs of each alternative: sim 1 seed."
+
+
+def test_media_of_the_other_direction_counts_for_nothing() -> None:
+    """Two packets of four are lost forward; in the other direction, all are."""
+
+    def of(lost: int, **more: bool) -> dict[str, object]:
+        missed = {"frames": {"lost_packets": lost}, "missed_frames": lost / 4}
+        return {"segments_sent": 4, "retransmits": 0, **missed, **more}
+
+    both = {"flows": [of(2), of(4, reverse=True)]}
+    assert (measures.loss_ratio(both), measures.missed_frames(both)) == (0.5, 0.5)
+    # The control: of one direction, both count.
+    assert measures.loss_ratio({"flows": [of(2), of(4)]}) == 0.75

@@ -81,7 +81,7 @@ def loss_ratio(summary: Summary) -> float | None:
         return sum(one["lost_packets"] for one in seen) / packets if packets else None
     sent = sum(flow["segments_sent"] for flow in measured(summary))
     resent = retransmits(summary)
-    lost = sum(frames["lost_packets"] for flow in summary["flows"] if (frames := flow.get("frames")))
+    lost = sum(frames["lost_packets"] for flow in measured(summary) if (frames := flow.get("frames")))
     return (resent + lost) / sent if sent and resent is not None else None
 
 
@@ -164,7 +164,7 @@ def rebuffer_ms(summary: Summary) -> float | None:
 
 def missed_frames(summary: Summary) -> float | None:
     """Frames lost or late over all whose end is known, averaged over the flows of media; None without."""
-    values = [flow["missed_frames"] for flow in summary["flows"] if flow.get("missed_frames") is not None]
+    values = [flow["missed_frames"] for flow in measured(summary) if flow.get("missed_frames") is not None]
     return math.fsum(values) / len(values) if values else None
 
 
