@@ -273,21 +273,28 @@ def test_what_an_adapter_loses_shows_its_recovery() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "reason"),
+    ("behind_adapter", "said", "reason"),
     [
         (
+            True,
             "stack mine (./mine) does not answer within 20 s; look for a loop",
             "stack mine is too slow for this case: it does not answer within 20 s; look for a loop",
         ),
         (
+            True,
+            "fullpipe-quic: it does not answer within 60 s; build it again: `make quic`",
+            "stack mine is too slow for this case: it does not answer within 60 s",
+        ),
+        (
+            False,
             "fullpipe-quic: it does not answer within 60 s; build it again: `make quic`",
             "the world quic is too slow for this case: it does not answer within 60 s",
         ),
-        ("stack mine (./mine) has ended (exit status: 1)", None),
+        (True, "stack mine (./mine) has ended (exit status: 1)", None),
     ],
 )
 def test_a_case_that_takes_too_long_is_not_judged(
-    said: str, reason: str | None, monkeypatch: pytest.MonkeyPatch
+    behind_adapter: bool, said: str, reason: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Tired(runners.Simulated):
         def steps(self, *asked: Any) -> tuple[Sequence[Seen], bool]:
@@ -297,6 +304,7 @@ def test_a_case_that_takes_too_long_is_not_judged(
 
     monkeypatch.setitem(runners.BEDS, "sim", Tired)
     monkeypatch.setattr("fullpipe.conformance.run._name", lambda _controller: "mine:reno")
+    monkeypatch.setattr(runners.stacks, "behind", lambda names: names if behind_adapter else [])
     found = fp.conform("reno", ["clean-path"])
     (one,) = found.results
     assert (one.verdict, one.reason) == ((FAIL, said) if reason is None else (NOT_JUDGED, reason))
