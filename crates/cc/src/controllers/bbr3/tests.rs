@@ -382,6 +382,23 @@ fn cruise_starts_with_headroom_without_queue() {
     assert_eq!([85, 86].map(|flight| after(flight, segments(100))), [State::Cruise, State::Down]);
 }
 
+// draft 5.3.2: CheckDrainDone
+// draft 5.3.3.9: IsTimeToCruise
+/// After losses the short-term bound halves `bw`, and so what Drain takes for one BDP; Down takes that of `max_bw`.
+#[test]
+fn drain_ends_by_bw_and_down_by_max_bw() {
+    let after = |state, in_flight: u32| {
+        let (mut flow, mut bbr) = at(state);
+        (bbr.bw, bbr.congestion.bw_shortterm) = (BW / 2, BW / 2);
+        flow.connection.in_flight = in_flight;
+        bbr.on_ack(&ack(&mut flow));
+        assert_eq!(bbr.bw, BW / 2);
+        bbr.state
+    };
+    assert_eq!([50, 51].map(|flight| after(State::Drain, flight)), [State::Cruise, State::Drain]);
+    assert_eq!([100, 101].map(|flight| after(State::Down, flight)), [State::Cruise, State::Down]);
+}
+
 #[test]
 fn cruise_keeps_15_percent_headroom() {
     let cap = |state| {
@@ -551,6 +568,23 @@ fn precautionary_probe_stops_next_follows_immediately() {
     assert!(!bbr.probe.prev_probe_precautionary);
 }
 
+// draft 5.3.3.9: AdaptLongTermModel
+/// The feedback's round may be over only in Cruise; the prose names Down alone (docs/explanation/bbr3.md, item 26).
+#[test]
+fn precautionary_probe_succeeds_in_cruise() {
+    let (mut flow, mut bbr) = at(State::Up);
+    bbr.probe.prev_probe_too_high = true;
+    bbr.probe.inflight_longterm = segments(120);
+    bbr.on_ack(&Ack { prior_in_flight: 120, ..ack(&mut flow) });
+    flow.connection.in_flight = 80;
+    let mut within_the_round = ack(&mut flow);
+    within_the_round.sample.prior_delivered -= 5;
+    bbr.on_ack(&within_the_round);
+    assert_eq!(bbr.state, State::Cruise);
+    bbr.on_ack(&ack(&mut flow));
+    assert_eq!(bbr.state, State::Refill);
+}
+
 #[test]
 fn lossy_precautionary_probe_delays_next() {
     let (mut flow, mut bbr) = at(State::Up);
@@ -646,6 +680,24 @@ fn probe_rtt_ends_despite_cwnd_floor() {
         ack.sample.delivered = Some(3);
         bbr.on_ack(&ack);
         assert!(bbr.limits().cwnd >= 4);
+    }
+    assert_eq!(bbr.state, State::Cruise);
+}
+
+// draft 5.3.1.2: CheckFullBWReached
+/// What was sent before it counts (docs/explanation/bbr3.md, item 24).
+#[test]
+fn plateau_within_probe_rtt_ends_startup() {
+    let (mut flow, mut bbr) = at(State::ProbeRtt);
+    bbr.full_pipe.full_bw_reached = false;
+    for _ in 0..3 {
+        bbr.on_ack(&ack(&mut flow));
+    }
+    assert_eq!((bbr.state, bbr.full_pipe.full_bw_reached), (State::ProbeRtt, true));
+    flow.connection.in_flight = 50;
+    for _ in 0..3 {
+        flow.pass(Duration::from_millis(101));
+        bbr.on_ack(&ack(&mut flow));
     }
     assert_eq!(bbr.state, State::Cruise);
 }

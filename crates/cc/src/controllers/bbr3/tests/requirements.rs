@@ -69,7 +69,7 @@ fn new_flow_has_initial_values() {
     flow.connection.delivered = 1;
     let bbr = Bbr3::new(&Params::default(), &CONFIG, &flow.connection);
     let now_us = flow.connection.now.as_micros();
-    assert_eq!((bbr.max_bw.get(), bbr.bw), (0, 0));
+    assert_eq!((bbr.limits().cwnd, bbr.max_bw.get(), bbr.bw), (CONFIG.initial_cwnd, 0, 0));
     assert_eq!((bbr.min_rtt.min_rtt_us, bbr.min_rtt.min_rtt_stamp), (100_000, now_us));
     assert_eq!((bbr.min_rtt.probe_rtt_done_stamp, bbr.min_rtt.probe_rtt_round_done), (0, false));
     assert_eq!((bbr.min_rtt.probe_rtt_min_us, bbr.min_rtt.probe_rtt_min_stamp), (100_000, now_us));
