@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from typer.testing import CliRunner
@@ -278,17 +278,17 @@ def test_what_an_adapter_loses_shows_its_recovery() -> None:
         (
             True,
             "stack mine (./mine) does not answer within 20 s; look for a loop",
-            "stack mine is too slow for this case: it does not answer within 20 s; look for a loop",
+            "stack mine is too slow: it does not answer within 20 s; look for a loop",
         ),
         (
             True,
             "fullpipe-quic: it does not answer within 60 s; build it again: `make quic`",
-            "stack mine is too slow for this case: it does not answer within 60 s",
+            "stack mine is too slow: it does not answer within 60 s",
         ),
         (
             False,
             "fullpipe-quic: it does not answer within 60 s; build it again: `make quic`",
-            "the world quic is too slow for this case: it does not answer within 60 s",
+            "the world quic is too slow: it does not answer within 60 s",
         ),
         (True, "stack mine (./mine) has ended (exit status: 1)", None),
     ],
@@ -299,8 +299,11 @@ def test_a_case_that_takes_too_long_is_not_judged(
     class Tired(runners.Simulated):
         def steps(self, *asked: Any) -> tuple[Sequence[Seen], bool]:
             if self._simulation.now > 1.5:  # The survey is over.
-                raise fp.WorldError(said)
+                self.tired()
             return super().steps(*asked)
+
+        def tired(self, *_asked: Any) -> NoReturn:
+            raise fp.WorldError(said)
 
     monkeypatch.setitem(runners.BEDS, "sim", Tired)
     monkeypatch.setattr("fullpipe.conformance.run._name", lambda _controller: "mine:reno")
@@ -309,6 +312,10 @@ def test_a_case_that_takes_too_long_is_not_judged(
     (one,) = found.results
     assert (one.verdict, one.reason) == ((FAIL, said) if reason is None else (NOT_JUDGED, reason))
     assert not found.passed
+    # Before the cases, there is nothing to judge.
+    monkeypatch.setattr(runners.Simulated, "steps", Tired.tired)
+    with pytest.raises(fp.WorldError, match=f"^{re.escape(reason or said)}$"):
+        fp.conform("reno", ["clean-path"])
 
 
 @pytest.mark.parametrize("tells_acks", [False, True])

@@ -50,8 +50,9 @@ def rows(
 
 
 def judged(name: str, made: list[Measured]) -> Finding:
-    checks = built(name).claim.judge(Data(pl.DataFrame(made, infer_schema_length=None), pl.DataFrame()))
-    return Finding("sim", checks)
+    claim = built(name).claim
+    data = running.by_setup(claim, Data(pl.DataFrame(made, infer_schema_length=None), pl.DataFrame()))
+    return Finding("sim", claim.judge(data))
 
 
 def queue1(factors: Measured) -> Measured:
@@ -148,7 +149,7 @@ WRONG: list[tuple[str, str, Measured, float, Verdict]] = [
     ("latecomer", "converge_s", {"controller": BBR3, "rate_mbps": 10_000}, 0.5, Verdict.NOT),
     ("latecomer", "late_share", {"controller": BBR3, "start": "late"}, 0.6, Verdict.NOT),
     ("rttfair", "long_share", {"controller": BBR3}, 0.3, Verdict.NOT),
-    ("rttfair", "long_share", {"controller": BBR3, "buffer_bdp": 0.8, "long_ms": 20}, 0.4, Verdict.NOT),
+    ("rttfair", "long_share", {"controller": BBR3, "buffer": "1 BDP", "long_ms": 20}, 0.4, Verdict.NOT),
     ("rttfair", "long_share", {"controller": BBR3, "rate_mbps": 1000}, 0.4, Verdict.NOT),
     ("rttfair", "long_share", {"controller": BBR3, "long_ms": 100}, 0.55, Verdict.IN_SHAPE),
     ("cubic", "share", {"buffer_bdp": 0.8}, 0.1, Verdict.NOT),
@@ -260,12 +261,30 @@ def test_every_scenario_can_be_run(name: str, size: Size) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(IDEAL.keys() - {"short"}))
+def test_kernel_carries_the_judged_part_of_its_path(name: str) -> None:
+    claim = built(name).claim
+    assert claim.worlds[:2] == ("sim", "kernel")
+    of_kernel = claim.grid.cells(Size.FULL, "kernel")
+    assert {cell.factors["rate_mbps"] for cell in of_kernel} == {_path.SLOW}
+    # Each is a scenario of the simulator's grid, too.
+    assert all(cell.document in [one.document for one in claim.grid.cells()] for cell in of_kernel)
+    ideal = [
+        {"world": "kernel", "seed": seed, **cell.factors, **IDEAL[name](dict(cell.factors))}
+        for cell in of_kernel
+        for seed in (1, 2, 3)
+    ]
+    finding = judged(name, ideal)
+    assert finding.verdict is Verdict.REPRODUCED, finding.reason
+
+
+@pytest.mark.parametrize("name", sorted(IDEAL.keys() - {"short"}))
 def test_full_form_has_testbed_rates_buffers(name: str) -> None:
     documents = [cell.document for cell in built(name).claim.grid.cells(Size.FULL)]
     assert {one["path"]["rate"] for one in documents} == {"100 Mbit/s", "1000 Mbit/s", "10000 Mbit/s"}
     assert all(one["hosts"]["pacing"] for one in documents)
-    buffers = {cell.factors.get("buffer_bdp") for cell in built(name).claim.grid.cells(Size.FULL)}
-    assert buffers == {None} or buffers >= {0.8, 1, 2, 8}
+    factor = "buffer" if name == "rttfair" else "buffer_bdp"
+    buffers = {cell.factors.get(factor) for cell in built(name).claim.grid.cells(Size.FULL)}
+    assert buffers in ({None}, {f"{one:g} BDP" for one in (0.8, 1, 2, 8)}) or buffers >= {0.8, 1, 2, 8}
 
 
 def test_varying_path_delay_stays_within_jitter() -> None:

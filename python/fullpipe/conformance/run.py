@@ -171,13 +171,16 @@ def _shortfall(controller: Chosen, name: str, world: str) -> str | None:
     A BBR shows Startup at its beginning. What is inside a QUIC stack may not show its estimate.
     """
     try:
-        stage = Lab(controller, 1, BEDS[world], broken).stage(name="survey")
+        looks = Lab(controller, 1, BEDS[world], broken).stage(name="survey").run(_SURVEY_S)
     except ScenarioError as error:
         raise renamed(error, {"flows[0].controller": "controller"}) from None
     except NotApplicableError as error:
         # What it refuses of a plain path is the controller.
         raise WorldError(str(error)) from None
-    looks = stage.run(_SURVEY_S)
+    except WorldError as error:
+        if (late := too_slow(name, error)) is None:
+            raise
+        raise WorldError(late) from None
     if not any(look.phase == STARTUP for look in looks):
         return f"{name} {'shows' if is_of_stack(name) else 'has'} no phases of BBR"
     if is_of_stack(name) and not any(look.bandwidth_bps for look in looks):

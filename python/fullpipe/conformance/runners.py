@@ -160,7 +160,7 @@ class OverQuic:
 
 
 def too_slow(controller: str, error: _native.WorldError) -> str | None:
-    """Why a case was broken off, if by a limit of real time; None if the error is another."""
+    """Why a run was broken off, if by a limit of real time; None if the error is another."""
     late = _LATE.search(str(error))
     if late is None:
         return None
@@ -168,7 +168,7 @@ def too_slow(controller: str, error: _native.WorldError) -> str | None:
     of_adapter = stacks.behind([controller])
     who = f"stack {controller.partition(':')[0]}" if of_adapter else f"the world {quic.NAME}"
     why = str(error)[late.start() :] if str(error).startswith("stack ") else late[0]
-    return f"{who} is too slow for this case: it {why}"
+    return f"{who} is too slow: it {why}"
 
 
 # What an adapter may tell, and the fields of a `Look` that are unknown without it. Rounds end when what was

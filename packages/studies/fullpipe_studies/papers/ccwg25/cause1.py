@@ -134,10 +134,12 @@ CLAIM = Claim(
     source="1st Cause: ProbeBW_UP Phase",
     says="1st Cause: ProbeBW_UP Phase: estimated bandwidth times 1.25, for 3 RTTs. Self-induced queuing "
     "delay prolongs round-trips. BBRv3 creates higher peaks not present to that extent with BBRv1.",
+    worlds=("sim", "kernel"),
     grid=Grid(
         factors={"controller": _path.CONTROLLERS, "rate_mbps": tuple(_path.RTT_MS), "seconds": (60,)},
         quick={"rate_mbps": (_path.SLOW, _path.FAST), "seconds": (30,)},
         tiny={"rate_mbps": (_path.SLOW,), "seconds": (12,)},
+        in_wall_time={**_path.IN_WALL_TIME, "controller": _path.BBRS},
         document=_document,
     ),
     wrong=("bbr1", "bbr1:probe_gain=1.1"),

@@ -127,6 +127,7 @@ CLAIM = Claim(
     source="2nd Cause: Bandwidth overestimation",
     says="2nd Cause: Bandwidth overestimation due to natural jitter. Measurement noise in delivery rate "
     "samples.",
+    worlds=("sim", "kernel"),
     grid=Grid(
         factors={
             "controller": _path.CONTROLLERS,
@@ -136,6 +137,7 @@ CLAIM = Claim(
         },
         quick={"rate_mbps": (_path.SLOW, _path.FAST), "seconds": (30,)},
         tiny={"rate_mbps": (_path.SLOW,), "jitter_us": (0, _path.NATURAL_US), "seconds": (6,)},
+        in_wall_time={**_path.IN_WALL_TIME, "jitter_us": _OFTEN_US},
         document=_document,
         only=_is_run,
     ),

@@ -108,6 +108,7 @@ def explain(data: Data) -> list[str]:
 CLAIM = Claim(
     source="Conclusions",
     says="We also confirmed other known fairness issues: unfairness to CUBIC.",
+    worlds=("sim", "kernel"),
     grid=Grid(
         factors={
             "controller": _path.CONTROLLERS,
@@ -117,6 +118,7 @@ CLAIM = Claim(
         },
         quick={"rate_mbps": (_path.SLOW,)},
         tiny={"buffer_bdp": (_SHALLOW, _DEEP), "seconds": (4,)},
+        in_wall_time={**_path.IN_WALL_TIME, "buffer_bdp": (_SHALLOW, _DEEP)},
         document=_document,
         only=_is_run,
     ),

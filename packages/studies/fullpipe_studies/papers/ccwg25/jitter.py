@@ -175,6 +175,7 @@ def explain(data: Data) -> list[str]:
 CLAIM = Claim(
     source="Conclusions: Delay-Jitter",
     says="BBR is not as jitter sensitive as predicted by other research.",
+    worlds=("sim", "kernel"),
     grid=Grid(
         factors={
             "controller": _path.CONTROLLERS,
@@ -185,6 +186,7 @@ CLAIM = Claim(
         },
         quick={"rate_mbps": (_path.SLOW,), "jitter_rtts": (_NONE, 0.5, _ONE, _MOST), "seconds": (30,)},
         tiny={"jitter_rtts": (_NONE, _ONE), "seconds": (4,)},
+        in_wall_time={**_path.IN_WALL_TIME, "kind": _JUDGED, "jitter_rtts": (_NONE, _ONE, _MOST)},
         document=_document,
         only=_is_run,
     ),

@@ -218,6 +218,7 @@ def explain(data: Data) -> list[str]:
 CLAIM = Claim(
     source="Latecomer Disadvantage",
     says="Latecomer disadvantage: long convergence time for flows that start later.",
+    worlds=("sim", "kernel"),
     grid=Grid(
         factors={
             "controller": _path.CONTROLLERS,
@@ -228,6 +229,7 @@ CLAIM = Claim(
         },
         quick={"rate_mbps": (_path.SLOW,)},
         tiny={"buffer_bdp": (1,), "start": (_LATER,), "seconds": (12,)},
+        in_wall_time={**_path.IN_WALL_TIME, "start": (_LATER,)},
         document=_document,
         only=_is_run,
     ),

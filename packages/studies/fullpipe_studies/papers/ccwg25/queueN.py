@@ -183,6 +183,7 @@ CLAIM = Claim(
     says="Queuing Delay around 1 RTTmin for >50% of the time for larger buffers. Cause: overestimation of "
     "available bandwidth in ProbeBW_UP (present since BBRv1). Gets a bit worse with increasing number of "
     "flows.",
+    worlds=("sim", "kernel"),
     grid=Grid(
         factors={
             "controller": _path.CONTROLLERS,
@@ -193,6 +194,12 @@ CLAIM = Claim(
         },
         quick={"rate_mbps": (_path.SLOW,), "flows": (1, _FEW, _MANY), "buffer_bdp": (1, _DEEP)},
         tiny={"flows": (_FEW, _MANY), "buffer_bdp": (_DEEP,), "seconds": (4,)},
+        in_wall_time={
+            **_path.IN_WALL_TIME,
+            "controller": _path.CONTROLLERS,
+            "flows": (_FEW, 4, 8, _MANY),
+            "buffer_bdp": (_DEEP,),
+        },
         document=_document,
         only=_is_run,
     ),
