@@ -631,13 +631,15 @@ def test_calls_of_a_program_are_counted_from_its_first_answer(call: str, name: s
         "import ctypes, os, time\n"
         "libc = ctypes.CDLL(None)\n"
         "device, other = (os.open(name, os.O_RDONLY) for name in ('/dev/urandom', '/dev/zero'))\n"
-        f"{call}\nos.write(1, b'x')\nfor _ in range(20): {call}\nos._exit(3)"
+        # As the helpers do, so that what a stack prints is no answer.
+        "answers = os.dup(1)\nos.dup2(2, 1)\nos.write(1, b'printed')\n"
+        f"{call}\nos.write(answers, b'x')\nfor _ in range(20): {call}\nos._exit(3)"
     )
     report = tmp_path / "report"
     report.write_bytes(bytes(stack_calls.COUNTERS.size))
     words = [sys.executable, stack_calls.__file__, str(report), sys.executable, "-c", script]
-    done = subprocess.run(words, stdout=subprocess.PIPE)
-    assert (done.returncode, done.stdout) == (3, b"x")
+    done = subprocess.run(words, capture_output=True)
+    assert (done.returncode, done.stdout, done.stderr) == (3, b"x", b"printed")
     assert stack_calls.counted(report.read_bytes()) == ({name: 20} if name else {})
 
 

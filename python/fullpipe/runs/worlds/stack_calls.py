@@ -4,9 +4,9 @@ As a program, with a report and a command, it runs the command in its place, and
 ptrace. It uses only the standard library, and is started by its path. Linux's vDSO, which tells the time
 without a system call, is hidden from the command, whose libc or runtime then makes one. Not seen are the
 processor's own instructions (RDTSC, RDRAND), and reads through io_uring. The report is a file of counters,
-which are kept even if this process is killed; they begin with the command's first write to its standard
-output, so that a language's start is not counted. A language's runtime may ask later, too: Python's buffered
-input reads the clock.
+which are kept even if this process is killed; they begin with the command's first write to what its standard
+output is when it starts, by whatever number, so that a language's start is not counted. A language's runtime
+may ask later, too: Python's buffered input reads the clock.
 """
 
 import ctypes
@@ -60,6 +60,7 @@ def _watch(child: int, counters: mmap.mmap) -> int:
     """Counts until the child ends; returns its exit code."""
     numbers, reading, writing = _NUMBERS[platform.machine()]
     info = ctypes.create_string_buffer(_INFO.size)
+    output = os.fstat(1)
     counts = [0] * (1 + len(CALLS))
     _, status = os.waitpid(child, 0)
     if not os.WIFSTOPPED(status):
@@ -78,8 +79,9 @@ def _watch(child: int, counters: mmap.mmap) -> int:
             kind, number, first, *_ = _INFO.unpack(info.raw)
             if kind == _ENTRY:
                 which = numbers.get(number)
-                if number in writing and first == 1:
-                    counts[0] = 1
+                if number in writing and not counts[0]:
+                    written = _file(pid, first)
+                    counts[0] = int(written is not None and os.path.samestat(written, output))
                 elif number in reading and counts[0] and _device(pid, first) in _DEVICES:
                     which = CALLS.index("/dev/urandom")
                 if which is not None and counts[0]:
@@ -94,12 +96,18 @@ def _watch(child: int, counters: mmap.mmap) -> int:
         _ptrace(_SYSCALL, pid, None, passed_on)
 
 
-def _device(pid: int, file: int) -> int:
-    """The device that a process has open as this file; 0 if it is none."""
+def _file(pid: int, number: int) -> os.stat_result | None:
+    """What a process has open as the file of this number."""
     try:
-        return Path(f"/proc/{pid}/fd/{file}").stat().st_rdev
+        return Path(f"/proc/{pid}/fd/{number}").stat()
     except OSError:
-        return 0
+        return None
+
+
+def _device(pid: int, number: int) -> int:
+    """The device that a process has open as this file; 0 if it is none."""
+    found = _file(pid, number)
+    return 0 if found is None else found.st_rdev
 
 
 def _hide_vdso(pid: int) -> None:
