@@ -264,8 +264,10 @@ def test_every_scenario_can_be_run(name: str, size: Size) -> None:
 def test_kernel_carries_the_judged_part_of_its_path(name: str) -> None:
     claim = built(name).claim
     assert claim.worlds[:2] == ("sim", "kernel")
+    for size in Size:
+        of_kernel = claim.grid.cells(size, "kernel")
+        assert {cell.factors["rate_mbps"] for cell in of_kernel} == {_path.SLOW}
     of_kernel = claim.grid.cells(Size.FULL, "kernel")
-    assert {cell.factors["rate_mbps"] for cell in of_kernel} == {_path.SLOW}
     # Each is a scenario of the simulator's grid, too.
     assert all(cell.document in [one.document for one in claim.grid.cells()] for cell in of_kernel)
     ideal = [

@@ -81,7 +81,8 @@ class Grid:
     """Scenarios as data: every combination of the factors, each turned into a scenario document.
 
     `quick`, `tiny` and `in_wall_time` replace the values of some factors: in short forms, and in worlds that
-    take wall time. `only` says which combinations are scenarios, where not all of them are.
+    take wall time. Of a short form's values, these have those of `in_wall_time`, if there are any. `only`
+    says which combinations are scenarios, where not all of them are.
     """
 
     factors: Mapping[str, Sequence[Any]]
@@ -93,13 +94,11 @@ class Grid:
 
     def cells(self, size: Size = Size.FULL, world: str = registry.DEFAULT) -> list[Cell]:
         """The scenarios of that size in that world."""
-        chosen = dict(self.factors)
-        if registry.named(world).wall_time:
-            chosen |= self.in_wall_time
-        if size is not Size.FULL:
-            chosen |= self.quick
-        if size is Size.TINY:
-            chosen |= self.tiny
+        carried = self.in_wall_time if registry.named(world).wall_time else {}
+        short = {Size.FULL: {}, Size.QUICK: self.quick, Size.TINY: {**self.quick, **self.tiny}}[size]
+        chosen = {**self.factors, **carried, **short}
+        for name in carried.keys() & short.keys():
+            chosen[name] = [one for one in short[name] if one in carried[name]] or short[name]
         assert chosen.keys() == self.factors.keys(), "short forms replace factors and do not add any"
         combined = [dict(zip(chosen, values, strict=True)) for values in itertools.product(*chosen.values())]
         combined = [factors for factors in combined if self.only(**factors)]
