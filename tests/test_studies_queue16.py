@@ -173,6 +173,26 @@ IDEAL: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
         "least_cwnd": 4.0,
         "goodput_part": 0.98,
     },
+    "queue16.silences": lambda factors: {"probes": 5.5 if factors["traffic"] == "bulk" else 0.0},
+    "queue16.search": lambda factors: {
+        "found": 0.97,
+        "window": 2.8 if factors["controller"] == "bbr1" else 0.5,
+    },
+    "queue16.applimited": lambda factors: (
+        {"sent": 0.1, "before": 0.97, "after": 1.95}
+        if factors["burst"] == "500 KB"
+        else {"sent": 0.08, "before": 0.2, "after": 0.2}
+    ),
+    "queue16.bursts": lambda factors: {"queue_bdp": factors["every_ms"] / 80, "used": 1.0},
+    "queue16.mathis": lambda factors: {
+        "of_link": 0.97 if factors["controller"] == "bbr1" else min(0.97, 1.22 / factors["times"] ** 0.5)
+    },
+    "queue16.late": lambda factors: (
+        {"min_rtt": 1.5, "share_before": 0.7, "share_after": 0.5}
+        if factors["start"] == "late"
+        else {"min_rtt": 1.0, "share_before": 0.5, "share_after": 0.5}
+    ),
+    "queue16.flows": lambda factors: {"rtt_ms": 1500.0 if factors["controller"] == "bbr1" else 17_000.0},
 }
 
 WORST = ("WAN 1", "WAN 2", "WAN 3", "WAN 4")
@@ -303,6 +323,24 @@ WRONG: list[tuple[str, str, dict[str, Any], float, Verdict]] = [
     ("startup", "rounds", {"rate_bps": 1e11}, 80.0, Verdict.NOT),
     ("probertt", "probe_bw", {}, 0.5, Verdict.NOT),
     ("probertt", "least_cwnd", {}, 10.0, Verdict.IN_SHAPE),
+    ("silences", "probes", {"traffic": "bursts every 3 s"}, 5.5, Verdict.NOT),
+    ("silences", "probes", {"traffic": "bursts every 3 s", "jitter_us": 200}, 2.0, Verdict.IN_SHAPE),
+    ("search", "found", {"controller": "bbr1", "case": "1 % of loss"}, 0.5, Verdict.NOT),
+    ("search", "window", {"controller": "cubic", "case": "delay rises"}, 1.5, Verdict.NOT),
+    ("applimited", "before", {"burst": "500 KB"}, 0.2, Verdict.NOT),
+    ("applimited", "before", {"burst": "20 KB"}, 0.95, Verdict.NOT),
+    ("applimited", "after", {"burst": "500 KB"}, 1.0, Verdict.IN_SHAPE),
+    ("bursts", "queue_bdp", {"every_ms": 20}, 0.5, Verdict.NOT),
+    ("bursts", "used", {"every_ms": 20}, 0.9, Verdict.NOT),
+    ("mathis", "of_link", {"controller": "cubic", "bdp": 833, "times": 10}, 0.95, Verdict.NOT),
+    ("mathis", "of_link", {"controller": "reno", "times": 0.1}, 0.5, Verdict.NOT),
+    ("mathis", "of_link", {"controller": "bbr1"}, 0.5, Verdict.IN_SHAPE),
+    ("late", "min_rtt", {"start": "late"}, 1.0, Verdict.NOT),
+    ("late", "min_rtt", {"start": "together"}, 1.5, Verdict.NOT),
+    ("late", "share_before", {"start": "late"}, 0.5, Verdict.NOT),
+    ("late", "share_after", {"start": "late"}, 0.8, Verdict.IN_SHAPE),
+    ("flows", "rtt_ms", {"controller": "bbr1", "flows": 16}, 4000.0, Verdict.NOT),
+    ("flows", "rtt_ms", {"controller": "cubic"}, 4000.0, Verdict.NOT),
 ]
 
 

@@ -40,7 +40,7 @@ KNOWN = (
         "ccwg25.cubic",
         "BBRv3 beside CUBIC, 100 Mbit/s, 50 ms, 8 BDP",
         ("BBRv3 leaves CUBIC little to no room", "CUBIC has more than BBRv3"),
-        "BBRv3's share divided by CUBIC's, 8 BDP (direction)",
+        "bbr3:profile=linux's share divided by CUBIC's, 8 BDP (direction)",
     ),
 )
 

@@ -79,6 +79,7 @@ CLAIM = Claim(
     source="abstract",
     says="Importantly, we observe clear discrepancies between existing model predictions and BBRv3 behavior, "
     "suggesting the need for an updated or entirely new modeling approach for this latest version.",
+    worlds=("sim", "kernel"),
     grid=Grid(
         factors={
             "controller": ("bbr1", "bbr3", _GOOGLES),
@@ -90,6 +91,7 @@ CLAIM = Claim(
         },
         quick={"buffer_bdp": (1, 8, 32), "seconds": (300,)},
         tiny={"buffer_bdp": (4,), "bbrs": (1,), "seconds": (9,)},
+        in_wall_time={"buffer_bdp": (1, 8, 64), "bbrs": (1,), "seconds": (120,)},
         document=_steady.document,
     ),
     measure=_steady.measure,

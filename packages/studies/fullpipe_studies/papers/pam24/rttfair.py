@@ -88,6 +88,7 @@ CLAIM = Claim(
     source="abstract",
     says="We note that BBRv3 (similar to BBRv2) is biased towards long-RTT flows; they receive a higher "
     "bandwidth than a competing short-RTT flow, regardless of which flow starts first.",
+    worlds=("sim", "kernel"),
     grid=Grid(
         factors={
             "controller": (*_path.VARIANTS, "bbr1", "cubic"),
@@ -97,6 +98,7 @@ CLAIM = Claim(
         },
         quick={"buffer_bdp": (1, 8)},
         tiny={"controller": _path.VARIANTS, "buffer_bdp": (1,), "seconds": (6,)},
+        in_wall_time={"controller": _path.VARIANTS, "buffer_bdp": (1, 8)},
         document=_document,
     ),
     look_at="Is the line of BBRv3 above the dashed one on both sides?",
