@@ -55,7 +55,7 @@ def figure(data: Data) -> "alt.TopLevelMixin":
         return layers.panels(layers.of(frame, part), "buffer_kb", titles, draw)
 
     return charts.worlds(
-        data, panel, "Data in flight against the window's gain", "100 Mbit/s, 50 ms; grey: the gain"
+        data, panel, "Data in flight against the window's gain", "100 Mbit/s, 50 ms; grey, dashed: the gain"
     )
 
 

@@ -82,11 +82,12 @@ def judge(data: Data) -> list[Check]:
         _DISCARDED.shape(
             "least estimate with large bursts, of what the link carries", of("before", _LARGE), least=0.9
         ),
-        Statement(
+        *Statement(
             "a measured delivery rate larger than the current estimate must mean the estimate is too low"
-        ).within(
+        ).both(
             "estimate with large bursts once the rate has doubled, of what the link carried before",
             of("after", _LARGE),
+            direction=(1.5, 2.5),
             least=1.8,
             most=2.2,
         ),
@@ -102,7 +103,7 @@ CLAIM = Claim(
     "delivery rate larger than the current BtlBw estimate must mean the estimate is too low, whether or not "
     "the sample was app-limited. Otherwise, application-limited samples are discarded.",
     grid=Grid(factors={"controller": ("bbr1",), "burst": (_LARGE, _SMALL)}, document=_document),
-    # Only estimates of the bandwidth can miss it.
-    wrong=("bbr1:cwnd_gain=1,extra_acked_gain=0", "vegas"),
+    # Only BBR has an estimate of the bandwidth, and no parameter counts what its application limits.
+    wrong=("bbr1:high_gain=1.25", "bbr1:probe_gain=1.0"),
     look_at="Does the line of large bursts stay level, and double?",
 )

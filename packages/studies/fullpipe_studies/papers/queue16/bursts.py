@@ -56,7 +56,9 @@ def figure(data: Data) -> "alt.TopLevelMixin":
         paper = layers.paper([(ms, size / 2) for ms, size in _PARTS.items()], "every_ms")
         return alt.layer(paper, lines).properties(width=charts.WIDTH, height=charts.HEIGHT)
 
-    return charts.worlds(data, panel, "The queue that bursts make", "10 Mbit/s, 40 ms; grey: half a burst")
+    return charts.worlds(
+        data, panel, "The queue that bursts make", "10 Mbit/s, 40 ms; grey, dashed: half a burst"
+    )
 
 
 def judge(data: Data) -> list[Check]:

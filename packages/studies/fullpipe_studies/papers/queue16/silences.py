@@ -65,7 +65,7 @@ def judge(data: Data) -> list[Check]:
             return data.values(column, traffic=traffic, jitter_us=jitter)
 
         checks += [
-            Statement("flows need to pay only if there are multiple bulk flows busy over the window").within(
+            Statement("flows need to pay only if there are multiple bulk flows busy over the window").shape(
                 f"ProbeRTTs a minute, bulk, {with_}", at("probes", _BULK), least=4, most=7
             ),
             *Statement("RTProp refreshes without requiring ProbeRTT").both(
