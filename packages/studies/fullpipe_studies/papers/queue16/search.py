@@ -2,7 +2,7 @@
 
 Question: do losses, delay that rises, or a small receive window end the search for the bandwidth too early?
 Method: one flow on 100 Mbit/s, 100 ms with 2 BDP of buffer: with 1 % of random loss, with a path whose RTT
-grows by 30 ms after 250 ms, or with a receiver whose window begins at 64 KB and grows by Linux's autotuning.
+grows by 30 ms after 250 ms, or with a receiver whose window begins at 16 KB and grows by Linux's autotuning.
 What BBR knows when its Startup ends is read, and CUBIC's window when its slow start does, as a part of what
 the path holds.
 Prediction: BBR finds the rate in each case. CUBIC's search ends early at losses and at delay (HyStart).
@@ -31,7 +31,7 @@ def _document(controller: str, case: str, seconds: int) -> dict[str, Any]:
         path["loss"] = "1 %"
     if case == _DELAY:
         path["changes"] = [{"at": "250 ms", "rtt": f"{_RTT_MS + 30} ms"}]
-    hosts = {"tcp_rmem": ["4096", "131072", "33554432"]} if case == _WINDOW else {}
+    hosts = {"tcp_rmem": ["4096", "32768", "33554432"]} if case == _WINDOW else {}
     return {
         "duration": f"{seconds} s",
         "path": path,
@@ -110,6 +110,6 @@ CLAIM = Claim(
     "Hystart) delay increases.",
     grid=Grid(factors={"controller": ("bbr1", "cubic"), "case": _CASES, "seconds": (5,)}, document=_document),
     # Others have no estimate of the rate.
-    wrong=("bbr1:high_gain=1.25", "bbr1:full_bw_thresh=2.5"),
+    wrong=("bbr1:high_gain=1.25", "bbr1:full_bw_cnt=1"),
     look_at="BBR's bars should reach two BDP and more in each case.",
 )
