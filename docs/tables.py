@@ -269,7 +269,9 @@ def written(results: Path) -> dict[Path, str]:
         pages[path] = f"{before}{begin}{table}{end}{after}"
     pages |= claims(results)
     cells = nearest_cells.of(evidence.read(results / "agreement.jsonl"))
-    return pages | {nearest_cells.FILE: nearest_cells.text(cells)}
+    return pages | {
+        ROOT / "python" / "fullpipe" / "advisor" / nearest_cells.FILE.name: nearest_cells.text(cells)
+    }
 
 
 def expected() -> dict[Path, str]:
