@@ -81,8 +81,8 @@ class Grid:
     """Scenarios as data: every combination of the factors, each turned into a scenario document.
 
     `quick`, `tiny` and `in_wall_time` replace the values of some factors: in short forms, and in worlds that
-    take wall time. Of a short form's values, these have those of `in_wall_time`, if there are any. `only`
-    says which combinations are scenarios, where not all of them are.
+    take wall time. In a short form, such a world keeps the values that `in_wall_time` has, too, or all if
+    it has none of them. `only` says which combinations are scenarios, where not all of them are.
     """
 
     factors: Mapping[str, Sequence[Any]]

@@ -16,8 +16,8 @@ follows that, `bbr3` the draft. Both are judged by the same criteria, and BBRv1 
 of it.
 
 The kernel world's emulator carries the first path, not 1 Gbit/s, and there a run takes its wall time: it has
-only the controllers that a claim judges, at 100 Mbit/s. Linux's BBRv3 is Fullpipe's, loaded as BPF. To the
-jitter of the scenario comes that of this machine's kernel.
+only the controllers that a claim judges, at 100 Mbit/s. Linux's BBRv3 is Fullpipe's, loaded as BPF. This
+machine's kernel adds jitter of its own.
 
 On two cores that do nothing else the full form of all claims takes about half an hour, the quick form one
 minute. At 10 Gbit/s a simulated second takes 0.05 s.
@@ -42,7 +42,7 @@ BUFFERS_BDP = (0.8, 1, 2, 8)
 SEEDS, QUICK_SEEDS = 30, 3
 NATURAL_US = 125
 SLOW, FAST, FASTEST = 100, 1000, 10_000
-# What worlds that take wall time have of each grid.
+# The part of each grid that worlds in wall time run.
 IN_WALL_TIME: dict[str, tuple[Any, ...]] = {"rate_mbps": (SLOW,), "controller": VARIANTS}
 # RTT in ms for each rate in Mbit/s: the two paths of the slides, and the fastest of the testbed.
 RTT_MS = {SLOW: 50, FAST: 10, FASTEST: 10}

@@ -2,7 +2,8 @@
 
 Question: what does BBRv3 leave to CUBIC with the same RTT?
 Method: one flow of each for 120 s on 100 Mbit/s, 50 ms with buffers of 0.5 to 16 BDP; shares in the second
-half. BBRv1 for comparison. Google's BBRv3, which the paper measured, and the draft's are judged alike.
+half. BBRv1 for comparison. The same criteria apply to Google's BBRv3, which the paper measured, and to the
+draft's.
 Prediction: little or nothing, in every buffer.
 
 The abstract says "little to no room" without a number or a buffer. Ours: CUBIC has under a half in every

@@ -9,8 +9,8 @@ Prediction: together, BBRv3 converges sooner than BBRv1. One after the other, BB
 together.
 
 The abstract says "quicker than prior versions" and "deteriorates substantially". Ours: any difference
-(direction), and twice as long. All of the set-up is ours. Google's BBRv3, which the paper measured, and the
-draft's are judged alike.
+(direction), and twice as long. All of the set-up is ours. The same criteria apply to Google's BBRv3,
+which the paper measured, and to the draft's.
 
 Changed after results were seen: times count to the end of the first fair 5 s and not to their beginning,
 because most runs with deep buffers were fair from the beginning, and zeros have no ratio. And BBRv1 is
