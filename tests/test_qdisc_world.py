@@ -73,8 +73,9 @@ def test_linux_qdisc_queues_like_emulator() -> None:
     assert run.world == "qdisc" and run.summary["provenance"]["world"] == "qdisc"
     (flow,), (link,) = run.summary["flows"], run.summary["links"]
     assert 10e6 < flow["goodput_bps"] < 1.02 * 20e6 * 1448 / 1500
-    # The router sees every segment, and few other packets.
-    assert flow["segments_sent"] <= link["arrived_packets"] < flow["segments_sent"] + 20
+    # The router sees every segment, and few other packets; with the ACKs among them, there would be many
+    # more. It is read after the sender is, so that a busy machine has sent some more by then.
+    assert flow["segments_sent"] <= link["arrived_packets"] < 1.15 * flow["segments_sent"]
     assert 0.5 < link["utilisation"] <= 1.01
 
 

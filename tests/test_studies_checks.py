@@ -368,7 +368,7 @@ def test_protocol_range_includes_paper_value() -> None:
 
 
 def test_used_verdict_words_are_explained() -> None:
-    unexplained = {Verdict.NOT_RUN, Verdict.NOT_BUILT}
+    unexplained = {Verdict.NOT_RUN, Verdict.NOT_BUILT, Verdict.CANNOT}
     reported = meanings({one.value for one in Verdict})
     assert {word for word, _ in reported} == {one.value for one in Verdict if one not in unexplained}
     assert sum("gives no result" in meaning for _, meaning in reported) == 1, "said once"
@@ -376,7 +376,7 @@ def test_used_verdict_words_are_explained() -> None:
 
 
 def test_finished_verdicts_have_colour() -> None:
-    unfinished = {Verdict.INCOMPLETE, Verdict.WAITING, Verdict.NOT_RUN, Verdict.NOT_BUILT}
+    unfinished = {Verdict.INCOMPLETE, Verdict.WAITING, Verdict.NOT_RUN, Verdict.NOT_BUILT, Verdict.CANNOT}
     for one in set(Verdict) - unfinished:
         assert tables._coloured(one.value).style
 

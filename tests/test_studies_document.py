@@ -138,6 +138,12 @@ def test_missing_runs_make_verdict_incomplete() -> None:
     )
 
 
+def test_a_world_that_cannot_carry_a_claim_says_why() -> None:
+    (row,) = (one for one in document.rows([]) if (one.claim, one.world) == ("ccwg25.short", "kernel"))
+    assert row.word == "cannot run" and "3 Gbit/s" in row.reason and not row.missed
+    assert "* **Cannot run**: this world" in document.markdown([row])
+
+
 # What a page shows.
 
 

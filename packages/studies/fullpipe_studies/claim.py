@@ -208,6 +208,7 @@ class Verdict(Enum):
     WAITING = "waiting"
     NOT_RUN = "not run"
     NOT_BUILT = "not built"
+    CANNOT = "cannot run"
 
 
 _OWN = "The paper gives no result, so the criterion is our expectation."
@@ -501,6 +502,8 @@ class Claim:
     wrong: Sequence[str] = WRONG
     # Why there are fewer than two, or why it cannot reject them.
     uncontrolled: str = ""
+    # Worlds that cannot carry it, and why.
+    cannot: Mapping[str, str] = field(default_factory=dict)
 
     def completed(self, functions: Mapping[str, Any]) -> "Claim":
         """The claim with the functions of its file, by name, for those that it does not name itself."""

@@ -49,6 +49,7 @@ _FORM_SAID = (
 _WITHOUT_RUNS = {
     Verdict.NOT_RUN: "the claim was not run in this world.",
     Verdict.NOT_BUILT: "the claim has no code, or none for this world.",
+    Verdict.CANNOT: "this world cannot carry the claim’s set-up.",
 }
 # Words in reasons.
 _IN_REASONS = {
@@ -57,10 +58,7 @@ _IN_REASONS = {
     "RTTmin": "the path’s RTT without queue",
     "two modes": "the values are in two groups, each with its mean",
 }
-_NO_MISS = {
-    one.value
-    for one in (Verdict.REPRODUCED, Verdict.OWN_MET, Verdict.NOT_RUN, Verdict.NOT_BUILT, Verdict.WAITING)
-}
+_NO_MISS = {one.value for one in (Verdict.REPRODUCED, Verdict.OWN_MET, Verdict.WAITING, *_WITHOUT_RUNS)}
 # A reason of more characters, with at least so many parts, is a list below the table.
 _LONGEST_REASON, _FEWEST_PARTS = 300, 3
 _BETWEEN = "; "
@@ -167,13 +165,15 @@ def rows(lines: Sequence[evidence.Line], rule: Rule = RULE) -> list[Row]:
     for one in catalogue.everything():
         built = catalogue.built(one.id)
         here = () if built is None else built.claim.worlds
+        cannot = {} if built is None else built.claim.cannot
         # Its own worlds, and others in which it ran nevertheless.
-        worlds = dict.fromkeys((*one.worlds, *(world for claim, world in there if claim == one.id)))
+        worlds = dict.fromkeys((*one.worlds, *(world for claim, world in there if claim == one.id), *cannot))
         for world in worlds:
             line = there.get((one.id, world))
             if line is None:
-                word = Verdict.NOT_RUN if world in here else Verdict.NOT_BUILT
-                found.append(Row(one.id, one.title, world, word.value))
+                without = Verdict.CANNOT if world in cannot else Verdict.NOT_BUILT
+                word = Verdict.NOT_RUN if world in here else without
+                found.append(Row(one.id, one.title, world, word.value, cannot.get(world, "")))
             else:
                 found.append(_row(one.title, line, rule))
     return found

@@ -253,6 +253,10 @@ CLAIM = Claim(
     ),
     # Vegas is no control: it keeps deep buffers empty, too.
     wrong=("cubic", "reno"),
+    cannot={
+        "kernel": "It is about 3 Gbit/s, which the emulator does not carry. "
+        "A slower link is another experiment."
+    },
     look_at="Which curve is lower at the sizes of most flows, in each buffer, and how far is it from SRPT?",
     about=_path.ABOUT,
     seeds=_path.SEEDS,
