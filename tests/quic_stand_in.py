@@ -25,7 +25,7 @@ PACING = "hosts.pacing is ignored."
 INSIDE = {"noq:bbr3": "bbr3", "noq:cubic": "cubic", "quinn:bbr": "bbr1"}
 INSIDE |= json.loads(os.environ.get("STAND_IN_INSIDE", "{}"))
 ABOUT = {
-    "protocol": 3,
+    "protocol": 4,
     "build": "stand-in 1",
     "stacks": [
         {
@@ -116,18 +116,90 @@ def run() -> None:
         answer(reported(ok=False, kind="ScenarioError", message=str(error), field=error.field))
         return
     header = json.loads(os.environ.get("STAND_IN_HEADER", "{}"))
-    blobs = spoilt(os.environ.get("STAND_IN", ""), named(summary, asked["spec"]), flows, links)
-    answer(reported(ok=True, **header), *blobs)
+    how = os.environ.get("STAND_IN", "")
+    found = json.loads(named(summary, asked["spec"]))
+    whole = told(how, found, flows, links)
+    answer(reported(ok=True, **header), spoilt(how, found), whole)
 
 
-def spoilt(how: str, summary: bytes, flows: bytes, links: bytes) -> tuple[bytes, bytes, bytes]:
-    """A record that looks like one."""
-    found = json.loads(summary)
+# Columns of series: their names in a run, those in a table, and how many of the former are one of the latter.
+OF_FLOWS = {
+    "time_ns": ("time_s", 1e9),
+    "cwnd": ("cwnd_segments", 1),
+    "ssthresh": ("ssthresh_segments", 1),
+    "pacing_bps": ("pacing_bps", 1),
+    "inflight": ("inflight_segments", 1),
+    "srtt_ns": ("srtt_ms", 1e6),
+    "min_rtt_ns": ("min_rtt_ms", 1e6),
+    "delivery_bps": ("delivery_bps", 1),
+    "bandwidth_bps": ("bandwidth_bps", 1),
+    "delivered_bytes": ("delivered_bytes", 1),
+    "retransmits": ("retransmits", 1),
+}
+OF_LINKS = {
+    "time_ns": ("time_s", 1e9),
+    "queue_bytes": ("queue_bytes", 1),
+    "queue_delay_ns": ("queue_delay_ms", 1e6),
+    "dropped_packets": ("dropped_packets", 1),
+    "early_packets": ("early_packets", 1),
+    "marked_packets": ("marked_packets", 1),
+}
+NARROW = ("cwnd", "ssthresh", "inflight")
+NO_SENTENCES: dict[str, list[str]] = {"untrustworthy": [], "unsupported": []}
+
+
+def told(how: str, summary: dict[str, Any], flow_table: bytes, link_table: bytes) -> bytes:
+    """The run of a summary and its tables. Phases and recovery states are absent."""
+    import polars as pl  # Most of what a program is asked needs none, and it takes long to load.
+
+    def series(
+        table: bytes, of: str, name: str, columns: dict[str, tuple[str, float]]
+    ) -> dict[str, list[int]]:
+        rows = pl.read_parquet(table).filter(pl.col(of) == name)
+        found = {}
+        for column, (given, factor) in columns.items():
+            values = rows[given] if given in rows.columns else [0] * rows.height
+            absent = 2**32 - 1 if column in NARROW else 2**64 - 1
+            found[column] = [absent if one is None else round(one * factor) for one in values]
+        return found
+
+    flows = [
+        {
+            "label": one["label"],
+            "controller": one["controller"],
+            "totals": one,
+            "transfers_ns": [],
+            "rebuffered_ns": None,
+            "series": series(flow_table, "flow", one["label"], OF_FLOWS),
+        }
+        for one in summary["flows"]
+    ]
+    for one in flows:
+        one["series"] |= dict.fromkeys(("phase", "ca_state"), [255] * len(one["series"]["cwnd"]))
+    if how == "uneven":
+        flows[0]["series"]["cwnd"] = []
+    links = [
+        {"name": one["name"], "totals": one, "series": series(link_table, "link", one["name"], OF_LINKS)}
+        for one in summary["links"]
+    ]
+    return reported(provenance=summary["provenance"] | NO_SENTENCES, flows=flows, links=links)
+
+
+NOWHERE = {
+    "world": "quic",
+    "seed": 1,
+    "spec_json": "",
+    "version": "",
+    "host": "",
+    "kernel": "",
+    "sysctls": [],
+}
+NOTHING = reported(provenance=NOWHERE | {"lateness": None, "untrustworthy": []}, flows=[], links=[])
+
+
+def spoilt(how: str, found: dict[str, Any]) -> bytes:
+    """A summary that looks like one."""
     match how:
-        case "no parquet":
-            flows = links = b"PAR1PAR1"
-        case "other columns":
-            flows = links
         case "untrustworthy":
             found["provenance"]["untrustworthy"] = 5
         case "untrustworthy numbers":
@@ -143,7 +215,7 @@ def spoilt(how: str, summary: bytes, flows: bytes, links: bytes) -> tuple[bytes,
         case "nested":
             for _ in range(900):
                 found["flows"][0]["more"] = [found["flows"][0].get("more")]
-    return reported(**found), flows, links
+    return reported(**found)
 
 
 def misbehave(how: str) -> None:
@@ -174,19 +246,19 @@ def misbehave(how: str) -> None:
             answer(b'{"progress": 1' + b"0" * 5000 + b"}")
             sys.exit(0)
         case "utf-16":
-            answer(reported(ok=True), '{"flows": []}'.encode("utf-16"), b"PAR1PAR1", b"PAR1PAR1")
+            answer(reported(ok=True), '{"flows": []}'.encode("utf-16"), NOTHING)
             sys.exit(0)
         case "half a pair":
             answer(reported(ok=False, message="\ud800"))
             sys.exit(0)
         case "summary":
-            answer(reported(ok=True), b"\xff", b"PAR1PAR1", b"PAR1PAR1")
+            answer(reported(ok=True), b"\xff", NOTHING)
             sys.exit(0)
         case "series":
-            answer(reported(ok=True), reported(flows=[]), b"PAR1", b"text")
+            answer(reported(ok=True), reported(flows=[]), b"text")
             sys.exit(0)
         case "empty":
-            answer(reported(ok=True), reported(provenance={}), b"PAR1PAR1", b"PAR1PAR1")
+            answer(reported(ok=True), reported(provenance={}), NOTHING)
             sys.exit(0)
         case "closes":
             os.close(1)
@@ -279,7 +351,8 @@ def play() -> None:
             simulation.path.change(**step["change"])
         else:
             (summary, flows, links), _ = simulation._native.finish()
-            answer(reported(ok=True), named(summary, asked["spec"]), flows, links)
+            last = named(summary, asked["spec"])
+            answer(reported(ok=True), last, told("", json.loads(last), flows, links))
             return
 
 

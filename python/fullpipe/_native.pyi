@@ -676,6 +676,9 @@ def file_kind(path: str) -> tuple[str, str, str] | None:
 def read_parquet(path: str) -> bytes:
     """Reads a Parquet file into an Arrow IPC stream. Raises `RecordingError` if it is damaged."""
 
+def tables(run_json: bytes) -> tuple[bytes, bytes]:
+    """Flow series and link series, as Parquet, of a run that another process told. Raises `ValueError`."""
+
 def path_facts(spec_json: str) -> str:
     """What the path of a spec allows, as JSON: `PathFacts` in crates/scenario/src/facts.rs."""
 

@@ -74,11 +74,13 @@ impl Answer {
         if !spec.keep_series {
             run.drop_series();
         }
-        Answer {
-            summary_json,
-            flows_parquet: parquet::to_bytes(&run, Table::Flows),
-            links_parquet: parquet::to_bytes(&run, Table::Links),
-        }
+        let (flows_parquet, links_parquet) = Answer::tables(&run);
+        Answer { summary_json, flows_parquet, links_parquet }
+    }
+
+    /// Of a run whose summary and series are known.
+    fn tables(run: &Run) -> (Vec<u8>, Vec<u8>) {
+        (parquet::to_bytes(run, Table::Flows), parquet::to_bytes(run, Table::Links))
     }
 
     fn into_python(self, py: Python<'_>) -> PyAnswer<'_> {
@@ -241,6 +243,14 @@ fn read_parquet(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyBytes>> {
     Ok(PyBytes::new(py, &read.map_err(|error| errors::frame_error(&path, &error))?))
 }
 
+/// The flow series and link series, as Parquet, of a run that another process has told as JSON.
+#[pyfunction]
+fn tables<'py>(py: Python<'py>, run_json: &[u8]) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
+    let (flows, links) =
+        py.detach(|| Run::told(run_json).map(|run| Answer::tables(&run))).map_err(PyValueError::new_err)?;
+    Ok((PyBytes::new(py, &flows), PyBytes::new(py, &links)))
+}
+
 /// What the path of a spec allows, as JSON: see `PathFacts` in the crate fullpipe-scenario.
 #[pyfunction]
 fn path_facts(py: Python<'_>, spec_json: &str) -> PyResult<String> {
@@ -298,7 +308,7 @@ mod _native {
     use super::{
         Cancel, build, controllers, file_kind, line_of, path_facts, path_options, queues, read_capture,
         read_document, read_parquet, replay, resolve, resolve_file, scenario_notes, schema, simulate,
-        version,
+        tables, version,
     };
     #[pymodule_export]
     use crate::controller::{

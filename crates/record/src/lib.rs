@@ -4,6 +4,8 @@
 //! one definition for every world; [`summary`] writes those as JSON; [`table`] converts the time series to Arrow columns,
 //! and [`mod@parquet`] stores the tables with their provenance.
 //!
+//! [`Run::told`] reads a run that another process has made.
+//!
 //! [`seen`] is what packets tell of a flow whose hosts say nothing: a program.
 //!
 //! Apart from runs, [`recording`] stores the inputs and decisions of a kernel's congestion control, call by call, and
@@ -30,5 +32,6 @@ pub mod seen;
 pub mod summary;
 #[cfg(feature = "parquet")]
 pub mod table;
+mod told;
 pub use run::*;
 pub use seen::{Delay, Payload, RttSource, Seen, UNKNOWN};

@@ -23,7 +23,7 @@ pub enum WorldName {
 }
 
 /// One run: a scenario, a seed, a world.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// Where it came from.
     pub provenance: Provenance,
@@ -96,7 +96,7 @@ pub struct ProcessorTime {
 }
 
 /// What one flow did.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowRecord {
     /// Its label in the scenario.
     pub label: String,
@@ -210,7 +210,7 @@ impl FlowTotals {
 }
 
 /// Samples of a flow over time, in columns of equal length. Absent values are `u64::MAX`, `u32::MAX` or `u8::MAX`.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FlowSeries {
     /// When.
     pub time_ns: Vec<u64>,
@@ -287,7 +287,7 @@ pub struct SeenSample {
 }
 
 /// What one queue of the path did.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LinkRecord {
     /// Its name in the scenario.
     pub name: String,
@@ -320,7 +320,7 @@ pub struct LinkTotals {
 }
 
 /// Samples of a link over time.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LinkSeries {
     /// When.
     pub time_ns: Vec<u64>,
@@ -422,7 +422,12 @@ impl FlowSeries {
     /// # Panics
     /// If the columns differ in length.
     pub fn len(&self) -> usize {
-        let len = self.time_ns.len();
+        assert!(self.is_even(), "columns of a flow's series differ in length");
+        self.time_ns.len()
+    }
+
+    /// Whether all columns are equally long.
+    pub(crate) fn is_even(&self) -> bool {
         let columns = [
             self.cwnd.len(),
             self.ssthresh.len(),
@@ -437,8 +442,7 @@ impl FlowSeries {
             self.phase.len(),
             self.ca_state.len(),
         ];
-        assert!(columns.iter().all(|&other| other == len), "columns of a flow's series differ in length");
-        len
+        columns.iter().all(|&other| other == self.time_ns.len())
     }
 
     /// Whether there is no sample.
@@ -468,7 +472,7 @@ impl LinkTotals {
     /// Whether a discipline has signalled congestion: by a mark, or by a drop where there was room.
     #[cfg(feature = "parquet")]
     pub(crate) fn has_signals(&self) -> bool {
-        self.early_packets + self.marked_packets > 0
+        self.early_packets > 0 || self.marked_packets > 0
     }
 }
 
@@ -518,7 +522,12 @@ impl LinkSeries {
     /// # Panics
     /// If the columns differ in length.
     pub fn len(&self) -> usize {
-        let len = self.time_ns.len();
+        assert!(self.is_even(), "columns of a link's series differ in length");
+        self.time_ns.len()
+    }
+
+    /// Whether all columns are equally long.
+    pub(crate) fn is_even(&self) -> bool {
         let columns = [
             self.queue_bytes.len(),
             self.queue_delay_ns.len(),
@@ -526,8 +535,7 @@ impl LinkSeries {
             self.early_packets.len(),
             self.marked_packets.len(),
         ];
-        assert!(columns.iter().all(|&other| other == len), "columns of a link's series differ in length");
-        len
+        columns.iter().all(|&other| other == self.time_ns.len())
     }
 
     /// Whether there is no sample.

@@ -16,13 +16,13 @@
 //!
 //! Then `FULLPIPE_QUIC=./target/release/mine fullpipe compare bbr3 noq:mine --world quic`.
 //!
-//! # Protocol 2
+//! # Protocol 4
 //!
 //! A frame is a length of 8 bytes, most significant first, and so many bytes. Frames hold JSON where nothing else is said.
 //!
 //! * `about` prints one line of JSON: protocol, build, stacks and their controllers.
 //! * `run` takes one frame, `{"spec": JSON of a spec as text, "seed": n, "crypto": "null" or "real"}`. It answers with frames
-//!   `{"progress": 0.4}`, and at last with `{"ok": true}`, the summary, and the series of flows and of links as Parquet; or with
+//!   `{"progress": 0.4}`, and at last with `{"ok": true}`, the summary, and the run with its series (`Run::to_json`); or with
 //!   `{"ok": false, "kind": ..., "message": ..., "field", "given", "expected", "fix"}`, the last four where they are known. With
 //!   `"qlog": {"title": ..., "files": [a, b], "most": n}` in the request, what happens to packets is written into two files, which
 //!   the program has inherited as descriptors `a` and `b`: the current form of qlog, and the older one, of at most `n` packets. The
@@ -52,8 +52,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::Receiver;
 
-use fullpipe_record::parquet;
-use fullpipe_record::table::Table;
 use fullpipe_record::{Run, Sample, UNKNOWN};
 use fullpipe_scenario::spec::Spec;
 use fullpipe_scenario::stack::LONGEST_NAME;
@@ -77,7 +75,7 @@ use crate::stack::OutsideStack;
 use crate::watch;
 
 /// The version of the protocol.
-const PROTOCOL: u32 = 3;
+const PROTOCOL: u32 = 4;
 
 /// The fingerprint of the sources that decide what a run gives (`build.rs`).
 const BUILD: &str = env!("FULLPIPE_QUIC_BUILD");
@@ -331,7 +329,7 @@ fn serve_run(own: &[Own], frames: &Receiver<Frame>, output: &mut (impl Write + S
     }
 }
 
-/// A record: its header, and three frames. `full_at` is of the files of a logged run.
+/// A record: its header, and two frames. `full_at` is of the files of a logged run.
 fn write_run(
     output: &mut impl Write,
     mut run: Run,
@@ -348,8 +346,7 @@ fn write_run(
     };
     write_last(output, &header)?;
     write_frame(output, summary.as_bytes())?;
-    write_frame(output, &parquet::to_bytes(&run, Table::Flows))?;
-    write_frame(output, &parquet::to_bytes(&run, Table::Links))
+    write_frame(output, &run.to_json())
 }
 
 fn serve_refuses(own: &[Own], input: &mut impl Read, output: &mut impl Write) -> io::Result<()> {
@@ -526,7 +523,7 @@ mod tests {
     fn run_answers_progress_then_record() {
         let request = json!({"spec": spec(), "seed": 1}).to_string();
         let frames = answers(serve_run, &[&request]);
-        let (progress, record) = frames.split_at(frames.len() - 4);
+        let (progress, record) = frames.split_at(frames.len() - 3);
         let shares: Vec<f64> =
             progress.iter().map(|frame| value(frame)["progress"].as_f64().unwrap()).collect();
         assert!(
@@ -535,9 +532,9 @@ mod tests {
         );
         assert_eq!(value(&record[0]), json!({"ok": true}));
         assert!(value(&record[1]).to_string().contains("\"quic\""));
-        assert!(record[2].starts_with(b"PAR1") && record[3].starts_with(b"PAR1"));
+        assert_eq!(Run::told(&record[2]).unwrap().flows.len(), 1);
         let real = json!({"spec": spec(), "seed": 1, "crypto": "real"}).to_string();
-        assert_eq!(answers(serve_run, &[&real])[frames.len() - 4..], *record);
+        assert_eq!(answers(serve_run, &[&real])[frames.len() - 3..], *record);
     }
 
     #[test]
@@ -551,7 +548,7 @@ mod tests {
             r#"{"finish": true}"#,
         ];
         let frames = answers(serve_play, &requests);
-        assert_eq!(frames.len(), 4 + 4);
+        assert_eq!(frames.len(), 4 + 3);
         let at = |index: usize| value(&frames[index]);
         assert_eq!((at(0)["now_ns"].as_u64(), at(0)["flow"]["connected"].as_bool()), (Some(0), Some(false)));
         assert_eq!((at(1)["now_ns"].as_u64(), at(1)["running"].as_bool()), (Some(1_000_000_000), Some(true)));
@@ -656,7 +653,7 @@ mod tests {
     fn the_program_says_what_it_has() {
         let own = [Own::noq("mine", std::sync::Arc::new(noq_proto::congestion::CubicConfig::default()))];
         let about = about(&own);
-        assert_eq!(about["protocol"], json!(3));
+        assert_eq!(about["protocol"], json!(PROTOCOL));
         let versions = [&about["stacks"][0]["version"], &about["stacks"][1]["version"]];
         assert_eq!(versions, [&json!(env!("FULLPIPE_NOQ_PROTO")), &json!(env!("FULLPIPE_QUINN_PROTO"))]);
         assert_eq!(about["stacks"][1]["package"], json!("quinn-proto"));

@@ -28,7 +28,7 @@ from fullpipe.runs.worlds.job import Progress
 from fullpipe.text import MOST_SHOWN, shown
 
 VARIABLE = shipped.QUIC_VARIABLE
-PROTOCOL = 3
+PROTOCOL = 4
 FIX = "`make quic` in a checkout of Fullpipe builds it"
 _TICK_S = 0.1
 # For what takes milliseconds: a program that needs longer is another one.
@@ -39,17 +39,13 @@ _GOODBYE_S = 1.0
 _MOST_PRINTED = 1 << 20
 # No answer in JSON is as long: some kilobytes for each flow, of which there are 100,000 at most.
 _MOST_JSON_BYTES = 1 << 28
-# A row of a series is shorter: 16 values.
+# A row of a series is shorter: 13 values as text.
 _MOST_ROW_BYTES = 256
-# Whatever else is in its file.
-_MOST_OTHER_BYTES = 1 << 20
 # The least that a program sends, or writes into a series, in a second.
 _LEAST_BYTES_S = 1e7
 # What is kept of what a program complains of: its last line is shown.
 _MOST_KEPT = 1 << 16
 _NO_ANSWER = "it sends something else than answers"
-# How a Parquet file begins and ends.
-_PARQUET = b"PAR1"
 # Refusals that are remembered: a grid asks for each of its runs.
 _MOST_REMEMBERED = 10_000
 
@@ -449,13 +445,15 @@ class Talk:
         still = None if tick is None else lambda: tick(0.99)
         series_bytes = _most_of_series(spec_json)
         # They are encoded one after the other.
-        summary, flows, links = (
+        summary, run = (
             self._blob(still, most, _PATIENCE_S + most / _LEAST_BYTES_S)
-            for most in (_MOST_JSON_BYTES, series_bytes, series_bytes)
+            for most in (_MOST_JSON_BYTES, _MOST_JSON_BYTES + series_bytes)
         )
         self._as_dict(summary)
-        if not all(one.startswith(_PARQUET) and one.endswith(_PARQUET) for one in (flows, links)):
-            raise self._ended(_NO_ANSWER)
+        try:
+            flows, links = _native.tables(run)
+        except ValueError as error:
+            raise self._ended(f"{_NO_ANSWER}: {shown(str(error))}") from None
         return summary.decode(), flows, links, full_at_s
 
     def _blob(self, tick: Callable[[], None] | None, most: int, patience_s: float) -> bytes:
@@ -559,7 +557,7 @@ def _most_of_series(spec_json: str) -> int:
     # Without an interval, there is no series.
     samples = 2 + spec["duration_ns"] // (spec.get("sample_interval_ns") or spec["duration_ns"] or 1)
     sampled: int = len(spec["flows"]) + len(spec["forward"]) + len(spec["reverse"])
-    return _MOST_OTHER_BYTES + int(samples) * sampled * _MOST_ROW_BYTES
+    return int(samples) * sampled * _MOST_ROW_BYTES
 
 
 def _there() -> Path:
