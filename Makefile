@@ -2,7 +2,8 @@
 #
 #   make demo      runs BBR and CUBIC on one path, simulated and over this machine's own TCP; the report is in out/demo
 #   make test      checks formats, lints and types, and runs the tests of both languages but the long ones
-#   make test-all  the same with the long tests: those that compile copies of the sources, or make thousands of runs
+#   make test-long the long tests: those that compile copies of the sources, or make thousands of runs
+#   make test-all  both
 #   make lint      checks formats, lints and types only
 #   make docs      makes the tables of the documentation from the evidence in results/, and the site in out/docs
 #   make equal-builds  shows that the worlds sim and quic give the results of an earlier build, so that their evidence stays current
@@ -12,6 +13,7 @@
 #                  a browser (CHROMIUM=/usr/bin/chromium)
 #   make quic      builds the world `quic`, real QUIC endpoints in virtual time, for `--world quic`
 #   make test-quic checks it: formats, lints and tests of quic/, and what Python's tests need the stacks for
+#   make test-s2n  downloads over s2n-quic with our controllers; compiles a library in C for minutes
 #   make stack-smoltcp, stack-quiche, stack-tquic, stack-s2n, stack-ngtcp2, stack-aioquic, stack-quicgo, stack-netstack  builds
 #                  an adapter, which brings another stack into the world `quic`; .venv/bin/stack-smoltcp is then one for --stack
 #   make mistakes  makes known mistakes one at a time, and shows that the tests catch each
@@ -76,7 +78,8 @@ BEGUN = @echo "== $@ ($$(date -u +%H:%M:%S))"
 # Makes cargo and pip build for the same interpreter, and puts maturin on the path.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help demo docs equal-builds test test-all lint lint-rust lint-python lint-citations test-rust test-no-std test-bpf test-python bpf-objects \
+.PHONY: help demo docs equal-builds test test-all test-long lint lint-rust lint-python lint-citations test-rust test-no-std test-bpf \
+	test-kernel test-python bpf-objects test-s2n \
 	lab lab-engine lab-site \
 	lab-installed test-lab bench-lab quic test-quic stack-smoltcp stack-quiche stack-tquic stack-s2n stack-ngtcp2 \
 	stack-aioquic stack-quicgo stack-netstack mistakes differential audit package wheel test-wheel test-sdist check-elsewhere test-windows lock \
@@ -90,12 +93,9 @@ demo: $(PACKAGE)
 		--duration "$(DEMO_DURATION)" --world all --out out/demo
 	@echo "The report: $(CURDIR)/out/demo/report.html"
 
-test: lint test-rust test-no-std test-bpf test-python
-
-# Which of Python's tests are left out.
-LONG := and not long
-test-all: LONG :=
-test-all: test
+# Those of the kernel world mostly wait for packets: what `.ci/run` compiles ahead for later tests, it compiles then.
+test: lint test-kernel test-rust test-no-std test-bpf test-python
+test-all: test test-long
 
 lint: lint-rust lint-python lint-citations
 
@@ -150,11 +150,19 @@ test-bpf: $(TOOLS)
 bpf-objects:
 	$(PYTHON) crates/bpf/build.py
 
-# Tests of the kernel world have the machine for themselves; the others share its cores.
+# Tests of the kernel world run one at a time; the others share the machine's cores.
+PYTEST_SHARED := --numprocesses logical --dist worksteal --durations 25
+test-kernel: $(DEV)
+	$(BEGUN)
+	$(BIN)/python -m pytest -m "kernel and not long"
+
 test-python: $(DEV)
 	$(BEGUN)
-	$(BIN)/python -m pytest --numprocesses logical --dist worksteal --durations 25 -m "not kernel $(LONG)"
-	$(BIN)/python -m pytest -m "kernel $(LONG)"
+	$(BIN)/python -m pytest $(PYTEST_SHARED) -m "not kernel and not long"
+
+test-long: $(DEV)
+	$(BEGUN)
+	$(BIN)/python -m pytest $(PYTEST_SHARED) -m long
 
 # The page is a part of the package: it is installed once it is built.
 lab: lab-site
@@ -191,21 +199,25 @@ quic: $(PACKAGE) $(QUIC)
 	@$(BIN)/fullpipe doctor | grep -A 1 "^QUIC world"
 	@echo "The world quic is built: $(BIN)/fullpipe compare bbr3 noq:bbr3 quinn:bbr --world quic"
 
-# Tests of the crates run in the dev profile, for its overflow checks and debug assertions. The download by s2n-quic is a package of
-# its own, with a lock file of its own, and checks itself. In Python, what needs none of the stacks is tested by `test-python`; two of these
-# files build examples beside what the crates compiled: a controller of one's own, and a program that downloads a file, which runs in the
-# kernel world.
+# Tests of the crates run in the dev profile, for its overflow checks and debug assertions; those without the flags of quic/world
+# compile everything again, and need no speed. In Python, what needs none of the stacks is tested by `test-python`; two of these files build
+# examples beside what the crates compiled: a controller of one's own, and a program that downloads a file, which runs in the kernel world.
+QUIC_TESTS := tests/test_quic_stacks.py tests/test_quic_example.py tests/test_quic_programs.py tests/test_stacks.py tests/test_gate_stacks.py
 test-quic: $(DEV) $(QUIC)
 	$(BEGUN)
 	$(QUIC_CARGO) fmt --all --check
 	$(QUIC_CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	export RUSTDOCFLAGS="-D warnings" && $(QUIC_CARGO) doc --no-deps --locked $(addprefix -p ,$(QUIC_CRATES))
 	$(QUIC_CARGO) test --locked
-	cd quic && CARGO_TARGET_DIR="$(abspath $(CARGO_TARGET))/quic" cargo test --workspace --exclude fullpipe-quic --locked
+	cd quic && CARGO_PROFILE_DEV_OPT_LEVEL=0 CARGO_TARGET_DIR="$(abspath $(CARGO_TARGET))/quic" \
+		cargo test --workspace --exclude fullpipe-quic --locked
+	CARGO_TARGET_DIR="$(abspath $(CARGO_TARGET))" FULLPIPE_REQUIRE_QUIC=1 $(BIN)/python -m pytest -m "not kernel and not long" \
+		$(PYTEST_SHARED) $(QUIC_TESTS)
+	CARGO_TARGET_DIR="$(abspath $(CARGO_TARGET))" FULLPIPE_REQUIRE_QUIC=1 $(BIN)/python -m pytest -m "kernel and not long" $(QUIC_TESTS)
+
+# A package of its own, with a lock file of its own, that checks itself.
+test-s2n:
 	cargo run --locked --manifest-path quic/s2n/tests/connection/Cargo.toml --target-dir "$(abspath $(CARGO_TARGET))/quic"
-	CARGO_TARGET_DIR="$(abspath $(CARGO_TARGET))" FULLPIPE_REQUIRE_QUIC=1 $(BIN)/python -m pytest \
-		tests/test_quic_stacks.py tests/test_quic_example.py tests/test_quic_programs.py tests/test_stacks.py \
-		tests/test_gate_stacks.py
 
 # Each adapter has its own versions, pinned in its folder; no other target needs one.
 STACKS := quic/adapters
@@ -249,7 +261,7 @@ differential:
 
 # The crates that others can use. What is packaged is what is committed. Those of quic/ are built against the packages' sources here,
 # which stand in for the published ones. Each commit has a directory of its own: cargo keeps the sources of a version that it
-# unpacked once, though they changed. Nothing runs here, so that data for debuggers would only cost time.
+# unpacked once, though they changed. Nothing runs here, so that data for debuggers and optimisation would only cost time.
 CRATES := fullpipe-units fullpipe-cc
 QUIC_CRATES := fullpipe-quic-driver fullpipe-noq fullpipe-quinn fullpipe-s2n-quic
 PACKAGED = "$(abspath $(CARGO_TARGET))/package-$$(git rev-parse --short HEAD)"
@@ -260,6 +272,7 @@ HERE := $(foreach crate,$(CRATES),--config 'patch.crates-io.$(crate).path="$(CUR
 MSRV := 1.88
 MSRV_CRATES := $(filter-out fullpipe-s2n-quic,$(QUIC_CRATES)) fullpipe-quic
 package: export CARGO_PROFILE_DEV_DEBUG := false
+package: export CARGO_PROFILE_DEV_OPT_LEVEL := 0
 package:
 	cargo package --locked --target-dir $(PACKAGED) $(addprefix -p ,$(CRATES))
 	cd quic && cargo package --target-dir $(PACKAGED) $(HERE) $(addprefix -p ,$(QUIC_CRATES))

@@ -307,8 +307,8 @@ mod _native {
     #[pymodule_export]
     use super::{
         Cancel, build, controllers, file_kind, line_of, path_facts, path_options, queues, read_capture,
-        read_document, read_parquet, replay, resolve, resolve_file, scenario_notes, schema, simulate,
-        tables, version,
+        read_document, read_parquet, replay, resolve, resolve_file, scenario_notes, schema, simulate, tables,
+        version,
     };
     #[pymodule_export]
     use crate::controller::{

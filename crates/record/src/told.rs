@@ -32,7 +32,8 @@ impl Run {
 
 /// What is wrong with a flow's series.
 fn of_flow(series: &FlowSeries) -> Option<&'static str> {
-    let FlowSeries { time_ns, pacing_bps, delivery_bps, bandwidth_bps, delivered_bytes, retransmits, .. } = series;
+    let FlowSeries { time_ns, pacing_bps, delivery_bps, bandwidth_bps, delivered_bytes, retransmits, .. } =
+        series;
     if !series.is_even() {
         return Some("its columns differ in length");
     }
@@ -45,7 +46,8 @@ fn of_flow(series: &FlowSeries) -> Option<&'static str> {
     {
         return Some("a value is beyond 2^63");
     }
-    let exists = |codes: &[u8], known: usize| codes.iter().all(|&code| code == u8::MAX || usize::from(code) < known);
+    let exists =
+        |codes: &[u8], known: usize| codes.iter().all(|&code| code == u8::MAX || usize::from(code) < known);
     if !exists(&series.phase, Phase::ALL.len()) || !exists(&series.ca_state, CaState::ALL.len()) {
         return Some("there is no such phase or recovery state");
     }
