@@ -61,6 +61,7 @@ __all__ = [
     "shell",
     "simulate",
     "simulate_with",
+    "tables",
     "version",
 ]
 

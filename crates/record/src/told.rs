@@ -25,9 +25,24 @@ impl Run {
         let links = run.links.iter().map(|link| (&link.name, of_link(&link.series)));
         match flows.chain(links).find_map(|(name, wrong)| Some((name, wrong?))) {
             Some((name, wrong)) => Err(format!("the series of {name:?}: {wrong}")),
+            None if longest_column(&run) > i32::MAX as usize => Err("its names are too long".to_owned()),
             None => Ok(run),
         }
     }
+}
+
+/// Bytes of the longest column of names, which stand in each row: Arrow counts them in 31 bits.
+fn longest_column(run: &Run) -> usize {
+    let mut columns = [0_usize; 3];
+    let mut add = |column: usize, name: &str, rows: usize| {
+        columns[column] = columns[column].saturating_add(name.len().saturating_mul(rows));
+    };
+    for flow in &run.flows {
+        add(0, &flow.label, flow.series.time_ns.len());
+        add(1, &flow.controller, flow.series.time_ns.len());
+    }
+    run.links.iter().for_each(|link| add(2, &link.name, link.series.time_ns.len()));
+    columns.into_iter().max().unwrap_or(0)
 }
 
 /// What is wrong with a flow's series.
@@ -102,6 +117,26 @@ mod tests {
             let message = with(place, value);
             assert!(message.contains(said), "{place}: {message}");
         }
+    }
+
+    #[test]
+    fn names_that_fill_no_column_are_refused() {
+        let mut run = example();
+        run.links[0].series = Default::default();
+        let rows = 1 << 16;
+        run.links[0].name = "x".repeat((i32::MAX as usize >> 16) + 1);
+        let series = &mut run.links[0].series;
+        for column in [
+            &mut series.time_ns,
+            &mut series.queue_bytes,
+            &mut series.queue_delay_ns,
+            &mut series.dropped_packets,
+            &mut series.early_packets,
+            &mut series.marked_packets,
+        ] {
+            *column = vec![0; rows];
+        }
+        assert_eq!(Run::told(&run.to_json()), Err("its names are too long".to_owned()));
     }
 
     #[test]

@@ -103,6 +103,7 @@ CLAIM = Claim(
     "delivery rate larger than the current BtlBw estimate must mean the estimate is too low, whether or not "
     "the sample was app-limited. Otherwise, application-limited samples are discarded.",
     grid=Grid(factors={"controller": ("bbr1",), "burst": (_LARGE, _SMALL)}, document=_document),
+    worlds=("sim", "kernel"),
     wrong=("bbr1:probe_gain=1.0",),
     uncontrolled="only BBR has an estimate, and no parameter makes it count application-limited samples",
     look_at="Does the line of large bursts stay level, and double?",

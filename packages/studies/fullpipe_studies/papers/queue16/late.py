@@ -106,6 +106,7 @@ CLAIM = Claim(
     grid=Grid(
         factors={"controller": ("bbr1",), "start": tuple(_STARTS_S), "seconds": (40,)}, document=_document
     ),
+    worlds=("sim", "kernel"),
     wrong=("cubic", "fixed:cwnd=100"),
     look_at="Is the late flow's share above one half before ProbeRTT, and near it after?",
 )

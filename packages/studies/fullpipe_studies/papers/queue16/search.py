@@ -109,6 +109,7 @@ CLAIM = Claim(
     "discovering available bandwidth, since it does not exit the search upon packet loss or (as in CUBIC's "
     "Hystart) delay increases.",
     grid=Grid(factors={"controller": ("bbr1", "cubic"), "case": _CASES, "seconds": (5,)}, document=_document),
+    worlds=("sim", "kernel"),
     # Others have no estimate of the rate.
     wrong=("bbr1:high_gain=1.25", "bbr1:full_bw_cnt=1"),
     look_at="BBR's bars should reach two BDP and more in each case.",
