@@ -134,6 +134,11 @@ def test_kernel_run_reports_emulator_lateness() -> None:
     assert results.runs[0].flow_series().columns == results.runs[1].flow_series().columns
 
 
+def disturbed(run: fp.Run) -> bool:
+    """Whether the machine was too busy for a run of the kernel world, however often it was tried."""
+    return bool(run.summary["provenance"]["untrustworthy"])
+
+
 @pytest.mark.usefixtures("kernel_world")
 def test_pausing_application_matches_across_worlds() -> None:
     document = {
@@ -148,8 +153,8 @@ def test_pausing_application_matches_across_worlds() -> None:
     for run in results.runs:
         took = run.summary["flows"][0]["transfers_ms"]
         assert len(took) == 6
-        # 42 ms of sending at least, and half a round trip.
-        assert all(50 < millis < 450 for millis in took), took
+        # 42 ms of sending at least, and half a round trip. A busy machine only takes longer.
+        assert min(took) > 50 and (max(took) < 450 or disturbed(run)), took
 
 
 @pytest.mark.usefixtures("kernel_world")
@@ -175,6 +180,8 @@ def test_dependent_transfers_match_across_worlds() -> None:
         page, script_flow, video = run.summary["flows"]
         # At least a round trip each after the first, and 8 ms on the link.
         assert min(page["transfers_ms"][1:]) > 48, run.world
+        if disturbed(run):
+            continue
         # Without the others an answer takes two round trips, and six seconds have room for 30 of them.
         assert 15 <= len(page["transfers_ms"]) <= 40, run.world
         assert script_flow["completed"], run.world
