@@ -22,8 +22,9 @@ from fullpipe.runs.worlds.job import Job
 from fullpipe.runs.worlds.world import Stop
 
 # The program with the QUIC stacks, for the tests that are about it. For all others there is none, so that
-# they find the same worlds wherever they run.
-QUIC = shipped.quic()
+# they find the same worlds wherever they run. Processes that share the tests inherit this one's environment.
+_FOUND = os.environ.setdefault("FULLPIPE_TESTED_QUIC", str(shipped.quic() or ""))
+QUIC = Path(_FOUND) if _FOUND else None
 os.environ[shipped.QUIC_VARIABLE] = ""
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
