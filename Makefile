@@ -162,7 +162,8 @@ test-python: $(DEV)
 
 test-long: $(DEV)
 	$(BEGUN)
-	$(BIN)/python -m pytest $(PYTEST_SHARED) -m long
+	$(BIN)/python -m pytest $(PYTEST_SHARED) -m "long and not kernel"
+	$(BIN)/python -m pytest -m "long and kernel"
 
 # The page is a part of the package: it is installed once it is built.
 lab: lab-site
