@@ -488,6 +488,14 @@ def in_summary(**fields: Any) -> Any:
         (lambda run: replace(run, world="sim"), "world = 'sim'"),
         (lambda run: replace(run, seed=9), "seed = 9"),
         (lambda run: replace(run, flow_parquet=None), "flow_parquet = None"),
+        (
+            lambda run: replace(run, flow_parquet=b"PAR1PAR1"),
+            "flow_parquet = 'parquet: File out of specification",
+        ),
+        (
+            lambda run: replace(run, flow_parquet=run.link_parquet),
+            "flow_parquet['flow'] = None; expected a column of String",
+        ),
     ],
 )
 def test_misbehaving_world_fails_one_run(spoil: Any, reason: str) -> None:
