@@ -152,7 +152,7 @@ impl Path {
             // A thread that fails to prepare drops its end of the channel; joining it returns the error.
             let (Ok(near_tun), Ok(far_tun)) = (near_ready.recv(), far_ready.recv()) else {
                 drop((near_go, far_go));
-                return (near.join(), far.join(), Ok(Err(EmuError::Stopped("ferry"))), end_beside());
+                return (near.join(), far.join(), Ok(Err(EmuError::stopped("ferry"))), end_beside());
             };
             let ferry = scope.spawn(move || stage.ferry((near_tun, far_tun), ferry_up, ferry_start));
             if ferry_ready.recv().is_ok() {
@@ -167,10 +167,10 @@ impl Path {
             sys::signal_event(&stage.stop_ferry);
             (near, far.join(), ferry.join(), end_beside())
         });
-        let beside = beside.map_err(|_| EmuError::Stopped("log"));
-        let ferried = ferried.map_err(|_| EmuError::Stopped("ferry"))?;
-        let (near, first) = near.map_err(|_| EmuError::Stopped("sending host"))??;
-        let far = far.map_err(|_| EmuError::Stopped("receiving host"))??;
+        let beside = beside.map_err(EmuError::panicked("log"));
+        let ferried = ferried.map_err(EmuError::panicked("ferry"))?;
+        let (near, first) = near.map_err(EmuError::panicked("sending host"))??;
+        let far = far.map_err(EmuError::panicked("receiving host"))??;
         let processor = machine.until_now([near.time, far.time]);
         let mut ferried = ferried?;
         if let (Some(queue), Some(end)) = (&self.queue, first) {
@@ -208,7 +208,7 @@ impl<'a> End<'a> {
     pub fn start(self) -> Result<Started<'a>, EmuError> {
         let _ = self.up.send(self.tun);
         drop(self.up);
-        let clock = self.go.recv().map_err(|_| EmuError::Stopped("preparation"))?;
+        let clock = self.go.recv().map_err(|_| EmuError::stopped("preparation"))?;
         Ok(Started { clock, over: self.over })
     }
 }
@@ -324,7 +324,7 @@ impl Stage<'_> {
         let ferry = Ferry::new(ends, self.path)?;
         let _ = ready.send(());
         drop(ready);
-        let clock = start.recv().map_err(|_| EmuError::Stopped("preparation"))?;
+        let clock = start.recv().map_err(|_| EmuError::stopped("preparation"))?;
         let outcome = ferry.run(clock, &self.stop_ferry);
         if outcome.is_err() {
             self.near_over.store(true, Ordering::Release);

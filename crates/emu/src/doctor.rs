@@ -61,7 +61,7 @@ impl Check {
         match result {
             Ok(found) => Check::well(name, found),
             // Their own fix is to call the doctor.
-            Err(error @ (EmuError::System { .. } | EmuError::Stopped(_))) => Check::ill(
+            Err(error @ (EmuError::System { .. } | EmuError::Stopped { .. })) => Check::ill(
                 name,
                 error.to_string(),
                 "the kernel refused something that it should allow; report this as a bug",
@@ -111,7 +111,8 @@ fn network() -> Check {
         let device = Tun::create(Address { own: path::NEAR, prefix: 30, mtu: 1500 })?;
         Ok(format!("a namespace with the device {}", device.name()))
     };
-    let result = thread::spawn(attempt).join().unwrap_or(Err(EmuError::Stopped("trial")));
+    let result =
+        thread::spawn(attempt).join().unwrap_or_else(|panic| Err(EmuError::panicked("trial")(panic)));
     Check::of(NETWORK, result)
 }
 

@@ -1,5 +1,6 @@
 //! Errors as sentences, each with a fix.
 
+use std::any::Any;
 use std::io;
 
 /// Why a path cannot be emulated. `Display` is one sentence; [`EmuError::fix`] is the fix.
@@ -49,8 +50,13 @@ pub enum EmuError {
     #[error(transparent)]
     Program(Box<ProgramFailure>),
     /// Part of the emulator stopped early.
-    #[error("the {0} stopped unexpectedly")]
-    Stopped(&'static str),
+    #[error("the {part} stopped unexpectedly{why}")]
+    Stopped {
+        /// Which part.
+        part: &'static str,
+        /// What its panic said, with a colon before; empty where nobody knows.
+        why: String,
+    },
 }
 
 /// How a program that is a flow failed.
@@ -81,6 +87,20 @@ impl EmuError {
         }
     }
 
+    /// Part of the emulator ended without a result.
+    pub(crate) fn stopped(part: &'static str) -> EmuError {
+        EmuError::Stopped { part, why: String::new() }
+    }
+
+    /// The thread of a part of the emulator panicked.
+    pub fn panicked(part: &'static str) -> impl FnOnce(Box<dyn Any + Send>) -> EmuError {
+        move |panic| {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+            EmuError::Stopped { part, why: text.map(|text| format!(": {text}")).unwrap_or_default() }
+        }
+    }
+
     /// The fix, one sentence.
     pub fn fix(&self) -> String {
         match self {
@@ -99,8 +119,9 @@ impl EmuError {
                 "try the server by itself; it must stay in the foreground (`iperf3 -s`, not `iperf3 -s -D`)".to_owned()
             }
             EmuError::Path(_) => "fix the path in the scenario".to_owned(),
-            EmuError::System { .. } | EmuError::Stopped(_) => {
-                "`fullpipe doctor` shows what this machine can do".to_owned()
+            EmuError::System { .. } => "`fullpipe doctor` shows what this machine can do".to_owned(),
+            EmuError::Stopped { .. } => {
+                "this is a defect of Fullpipe: please report it with the scenario and the seed".to_owned()
             }
         }
     }

@@ -330,10 +330,9 @@ impl Direction {
     fn report_remaining(&mut self, now: Time) {
         let Some((way, meter)) = &self.meter else { return };
         let mut meter = meter.borrow_mut();
-        while self.chain.next() != Time::NEVER {
-            let Some((_, _, unit)) = self.chain.pop(self.chain.next()) else { continue };
+        empty(&mut self.chain, now, |unit| {
             meter.see((*way, Stage::Remained), now, now.saturating_since(unit.entered()), &unit);
-        }
+        });
     }
 
     /// Writes everything that is due; returns whether that was anything.
@@ -464,6 +463,18 @@ fn offer(chain: &mut Chain<Unit>, now: Time, (frame, class): (Rc<Frame>, u32), a
     offered
 }
 
+/// Hands over every packet that is on the path at `now`, in the order in which they would have left it.
+fn empty(chain: &mut Chain<Unit>, now: Time, mut each: impl FnMut(Unit)) {
+    // What became due while the last pass read frames is due before the time that the path knows, which never goes back.
+    let mut at = now;
+    while chain.next() != Time::NEVER {
+        at = at.max(chain.next());
+        if let Some((_, _, unit)) = chain.pop(at) {
+            each(unit);
+        }
+    }
+}
+
 /// An error if the path holds more than `most`.
 fn check_held(chain: &Chain<Unit>, most: Bytes) -> Result<(), EmuError> {
     let held = chain.counts().inside.bytes;
@@ -572,6 +583,21 @@ mod tests {
         let error = check_held(&chain, most).unwrap_err();
         assert_eq!(error.to_string(), "path.buffer: the path holds 1 MB, and may hold 1");
         assert!(error.fix().starts_with("choose a smaller buffer"));
+    }
+
+    #[test]
+    fn packets_due_before_last_read_remain() {
+        let delay = ElementConfig::Delay { delay_ns: Schedule::constant(Duration::from_millis(1)) };
+        let mut chain: Chain<Unit> = Chain::new(&[delay], &[], 1).unwrap();
+        let at = |millis| Time::ZERO + Duration::from_millis(millis);
+        // A pass reads for so long that the first packet becomes due before the second enters, and no pass follows.
+        for entered in [0, 5] {
+            let frame = Rc::new(Frame::parse(&Sample::data(1, 1448).bytes()).unwrap());
+            offer(&mut chain, at(entered), (frame, 0), false);
+        }
+        let mut remaining = 0;
+        empty(&mut chain, at(6), |_| remaining += 1);
+        assert_eq!(remaining, 2);
     }
 
     #[test]

@@ -144,8 +144,8 @@ pub fn run<T>(
         (lives, ferried, meter.join())
     });
     // The cause of what the programs noticed.
-    let ferried = ferried.map_err(|_| EmuError::Stopped("ferry"))??;
-    let measured = measured.map_err(|_| EmuError::Stopped("meter"))?.until(ferried.ended);
+    let ferried = ferried.map_err(EmuError::panicked("ferry"))??;
+    let measured = measured.map_err(EmuError::panicked("meter"))?.until(ferried.ended);
     processes.look_at_load(programs);
     let [sender, receiver] = &processes.load;
     let processor = machine.until_now([sender.total(), receiver.total()]);

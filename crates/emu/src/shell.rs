@@ -250,7 +250,7 @@ fn carry(spec: &Spec, ends: &Ends, child: Child) -> Result<i32, EmuError> {
         sys::signal_event(&stop);
         (code, ferry.join())
     });
-    let ferried = ferried.map_err(|_| EmuError::Stopped("ferry"))??;
+    let ferried = ferried.map_err(EmuError::panicked("ferry"))??;
     if let Some(router) = &ends.router {
         let (counted, undecided) = router.finish()?;
         eprintln!("fullpipe: {}", report::routed(&counted, undecided));

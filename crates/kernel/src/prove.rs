@@ -79,7 +79,7 @@ pub fn prove(spec: &Spec, seed: u64) -> Result<(Run, Proof), KernelError> {
         let repeating = scope.spawn(|| repeat(ring, params, &done));
         let run = run_with(spec, seed, &ours);
         sys::signal_event(&done);
-        let proof = repeating.join().map_err(|_| EmuError::Stopped("replay"))??;
+        let proof = repeating.join().map_err(EmuError::panicked("replay"))??;
         Ok::<_, KernelError>((run?, proof))
     })?;
     let counters = status::counters(loaded.map(c"counters")?).map_err(failed("read the counters"))?;

@@ -50,7 +50,7 @@ pub(super) fn during<T>(
         });
         let worked = work();
         sys::signal_event(&done);
-        Ok((worked, drain.join().map_err(|_| EmuError::Stopped("recorder"))??))
+        Ok((worked, drain.join().map_err(EmuError::panicked("recorder"))??))
     })
 }
 
