@@ -37,7 +37,11 @@ def measure(folder: Path, *options: str, short: bool = False) -> dict[str, dict[
 )
 @pytest.mark.usefixtures("kernel_world")
 def test_the_discipline_is_told(tmp_path: Path, options: tuple[str, ...], kind: str) -> None:
-    found = measure(tmp_path, *options)
+    # On a busy machine it may not know, and says so; what it says must be right.
+    for _ in range(3):
+        found = measure(tmp_path, *options)
+        if found["forward"]["discipline"] is not None:
+            break
     assert found["forward"]["discipline"] == kind, found
     assert (tmp_path / "path.toml").read_text().startswith("# The path to")
     assert (tmp_path / "report.html").exists()

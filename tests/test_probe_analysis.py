@@ -306,6 +306,40 @@ def test_a_tail_drop_queue_is_found_by_another_clock() -> None:
     assert way.policer_bps.value is None and "binds" in way.policer_bps.why
 
 
+class Halting(Pipe):
+    """A path to a host that is kept from looking for packets for up to so long."""
+
+    away_s, looks = 0.0, 0.0
+
+    def send(self, time: float, size: int, flow: int) -> float | None:
+        """When the host sees a packet."""
+        came = super().send(time, size, flow)
+        if came is None or not self.away_s:
+            return came
+        if came > self.looks:
+            self.looks = came + self.chance.uniform(0.0, self.away_s)
+        return self.looks
+
+
+@pytest.mark.parametrize("away_s", [0.001, 0.002, 0.004, 0.006])
+def test_a_busy_host_makes_no_queue_of_a_policer(away_s: float) -> None:
+    pipe = Halting(rate=50e6, policer=(10e6, 60_000), tokens=60_000)
+    world = World(pipe)
+    world.stage(TRAIN, 1e9, 64 * 12000 / 1e9)
+    world.stage(BELOW, 5.5e6, 4.0, 200)
+    # From here on, it is busy.
+    pipe.away_s = away_s
+    world.stage(GENTLE, 11e6, 3.0, thin=True)
+    world.stage(MILD, 10.15e6, 3.0, thin=True)
+    world.stage(OVER, 20e6, 1.0)
+    way = estimate(world.found).forward
+    assert way.buffer_bytes.value is None
+    if way.discipline is None:
+        assert "by a policer, or a queue" in way.why_no_discipline or "rate changes" in way.why_no_discipline
+    else:
+        assert way.discipline == kinds.POLICER
+
+
 def test_a_policer_is_named_with_rate_and_bucket() -> None:
     world = World(Pipe(rate=100e6, policer=(10e6, 80_000), tokens=80_000))
     world.stage(TRAIN, 1e9, 64 * 12000 / 1e9)

@@ -304,6 +304,15 @@ def _unqueued(full: rates.Overload, mtu: int) -> bool:
     return full.loss > 0.1 and bool(waits) and median(waits) < 1.5 * mtu * 8 / max(full.rate, 1.0)
 
 
+def _hardly_queued(full: rates.Overload, mtu: int) -> bool:
+    """Whether waits may be a busy host's and no short queue's, in which none is far below the usual."""
+    if not full.beside:
+        return False
+    waits, packet_s = sorted(full.beside), mtu * 8 / max(full.rate, 1.0)
+    usual = quantile(waits, 0.5)
+    return _unqueued(full, mtu) or (usual < 5 * packet_s and quantile(waits, 0.1) < 0.25 * usual)
+
+
 def _policed(found: Direction, traces: dict[str, Trace]) -> None:
     # From where a stage's losses are steady, the bucket is empty.
     parts = [rates.overload(traces[name]) for name in (OVER, BUCKET) if name in traces]
@@ -432,7 +441,12 @@ def _queue(
     if MILD in traces:
         mild = kinds.pressure(traces[MILD], rate.value, noise_s, loss_high, mtu, gentle.top_s)
     kind = kinds.kind(gentle, mild, waiting, found.loss.value or 0.0, rate.value)
-    if kind == kinds.TAIL and full.loss < 0.1:
+    if kind in (kinds.TAIL, kinds.AQM) and _hardly_queued(full, mtu):
+        found.why_no_discipline = (
+            "packets are dropped and hardly wait: by a policer, or a queue of one packet"
+        )
+        buffer = Quantity.none(found.why_no_discipline)
+    elif kind == kinds.TAIL and full.loss < 0.1:
         found.why_no_discipline = buffer.why
     else:
         found.discipline = kind
