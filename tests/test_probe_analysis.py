@@ -3,6 +3,7 @@
 import math
 import random
 from array import array
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,7 +15,6 @@ from fullpipe.probe import page, path_file, stages, validation
 from fullpipe.probe.analysis import behaviour, kinds, rates, traces
 from fullpipe.probe.analysis.estimate import (
     BELOW,
-    BUCKET,
     FOLLOW,
     GENTLE,
     MILD,
@@ -104,6 +104,37 @@ class Pipe:
         return self.delay_s + (0.0 if self.bucket else size * 8 / self.rate)
 
 
+@dataclass
+class Watch:
+    """When a stage ends, as `rule.rs` of the crate fullpipe-probe has it."""
+
+    rule: Rule
+    stops: bool = False
+    seen: deque[tuple[float, int, int]] = field(default_factory=deque)
+    fastest: float = math.inf
+    since: float | None = None
+
+    def see(self, at: float, count: int, sent: int, late_s: float) -> None:
+        """Takes a report: how many had come of how many sent, and how late the last was."""
+        while len(self.seen) > 2 and self.seen[1][0] < at - 0.15:
+            self.seen.popleft()
+        self.seen.append((at, count, sent))
+        self.fastest = min(self.fastest, late_s)
+        kind, limit, linger_s = self.rule
+        match kind:
+            case "full":
+                _, before, of = self.seen[max(0, len(self.seen) - 3)]
+                part = sent - of >= 10 and (sent - of - count + before) * 5 > sent - of
+                self.stops |= late_s - self.fastest > limit or part
+            case "overflow":
+                _, before, of = self.seen[0]
+                over = sent - of >= 10 and sent - of - count + before > limit * (sent - of)
+                self.since = (at if self.since is None else self.since) if over else None
+                self.stops |= self.since is not None and at - self.since > linger_s
+            case "missing":
+                self.stops |= sent - count > limit
+
+
 class World:
     """Stages over two pipes."""
 
@@ -150,24 +181,27 @@ class World:
     ) -> float:
         """Sends packets until about where a rule ends them; returns how long that was."""
         sent, arrived = array("q"), array("q")
-        lost, fastest, ends = 0, math.inf, math.inf
-        for at, bytes_, flow in packets:
-            if at > ends:
-                packets = packets[: len(sent)]
+        watch, reports, came_so_far, reported = (
+            Watch(rule),
+            deque[tuple[float, int, int, float]](),
+            0,
+            -math.inf,
+        )
+        for number, (at, bytes_, flow) in enumerate(packets):
+            while reports and reports[0][0] <= at:
+                watch.see(*reports.popleft())
+            if watch.stops:
+                packets = packets[:number]
                 break
             came = self.forward.send(self.now + at, bytes_, flow)
             sent.append(self.near(self.now + at))
             arrived.append(LOST if came is None else self.far(came))
-            lost += came is None
-            late = 0.0 if came is None else came - self.now - at
-            fastest = min(fastest, late or math.inf)
-            match rule[0]:
-                case "full" if came is None or late - fastest > rule[1]:
-                    ends = min(ends, at + 0.05)
-                case "overflow" if came is None:
-                    ends = min(ends, at + rule[2])
-                case "missing" if lost > rule[1]:
-                    ends = min(ends, at + 0.05)
+            if came is not None:
+                came_so_far += 1
+                if came - reported >= 0.01:
+                    reported = came
+                    late_s = came - self.now - at
+                    reports.append((came - self.now + self.back.delay_s, came_so_far, number + 1, late_s))
         flows = array("B", [flow for _, _, flow in packets])
         ecn = array("B", [at % 2 * 2 if flow == 0 else at % 2 for at, (_, _, flow) in enumerate(packets)])
         sizes = array("H", [bytes_ for _, bytes_, _ in packets])
@@ -346,15 +380,40 @@ def test_a_policer_is_named_with_rate_and_bucket() -> None:
     world.stage(RAMP, 50e6, 0.05)
     world.stage(GENTLE, 11e6, 3.0, thin=True)
     world.stage(BELOW, 5.5e6, 4.0, 200)
-    world.stage(OVER, 100e6, 1.0)
     world.now += 2
-    world.stage(BUCKET, 85e6, 1.0)
+    world.stage(OVER, 85e6, 1.0)
     way = estimate(world.found).forward
     assert way.discipline == kinds.POLICER
     assert covers(way.policer_bps, 10e6, 0.2e6)
     assert covers(way.bucket_bytes, 80_000, 8000)
     assert way.buffer_bytes.value is None
     assert any(one.name == "policer" for one in path_file.keys(estimate(world.found), "forward"))
+
+
+@pytest.mark.parametrize(
+    ("link", "policer", "loss"),
+    [
+        # A full bucket lets the whole of the gentle stage pass, or fills the link's queue in the overload.
+        (1.16e6, (447e3, 325e3), 0.0),
+        (0.82e6, (409e3, 189e3), 0.001),
+        # What comes into it between two stages is more than a gentle stage takes out.
+        (2.6e6, (637e3, 56e3), 0.0),
+        (5.93e6, (1.913e6, 131e3), 0.0),
+        (1.57e6, (399e3, 47e3), 0.015),
+    ],
+)
+def test_a_slow_policer_is_found_in_half_a_minute(
+    link: float, policer: tuple[float, float], loss: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rate, bucket = policer
+    pipe = Pipe(rate=link, policer=policer, tokens=bucket, buffer=8000, loss=loss)
+    way = estimate(measured(pipe, Limits(200_000_000, 1e9, 30), monkeypatch)).forward
+    assert way.discipline == kinds.POLICER
+    assert covers(way.policer_bps, rate, (0.02 + loss) * rate)
+    if "at least" in way.bucket_bytes.why:
+        assert way.bucket_bytes.value is not None and 0.5 * bucket < way.bucket_bytes.value < bucket
+    else:
+        assert covers(way.bucket_bytes, bucket, 0.1 * bucket)
 
 
 def test_a_pause_of_the_sender_is_no_aqm(monkeypatch: pytest.MonkeyPatch) -> None:

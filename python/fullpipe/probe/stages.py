@@ -8,7 +8,11 @@
 6. `below`: 0.55 x the rate in small packets: random loss, jitter, reordering, aggregation. If these fill a
    queue, because each packet has a cost of its own: again, with full packets.
 7. `over`: twice the rate until 0.4 s of overflow: buffer, rate.
-8. `bucket`, if the rate fell: 0.85 x the link's rate after a rest. `follow`, if it changes: 2.5 x the rate.
+8. `follow`, if the rate changes: 2.5 x the rate.
+
+If the rate fell, a bucket ran empty: `gentle` is sent again, and begins with what has come into the bucket
+since; there is no `mild` if packets do not wait; `over` comes after a rest that fills the bucket, and has
+0.95 x the link's rate, so that the link's own queue hides no policer.
 
 The short form has the first three and the overload. Where the bytes are too few for all, the overload has its
 part first, and the others are shorter. The other direction has as much of this as the budget allows. Last
@@ -22,7 +26,6 @@ from dataclasses import dataclass
 from fullpipe.probe.analysis import behaviour, rates
 from fullpipe.probe.analysis.estimate import (
     BELOW,
-    BUCKET,
     FOLLOW,
     GENTLE,
     MILD,
@@ -47,6 +50,10 @@ _ENOUGH_LOST = 120
 # A short form takes no more; and of the budget of a full one, `over` and the flows.
 _SHORT_OVER_S, _OVER_S, _FLOW_S = 1.6, 4.0, 4.0
 _FOLLOW_S = 5.0
+# A rate that falls below this part of what it was before has had a bucket of tokens.
+_FALLEN = 0.8
+# The longest stage that empties a bucket, and what it leaves for the way back.
+_LONGEST_S, _BACK_S = 12.0, 5.0
 # Rates of two stages that differ by a larger factor are of a path that changes.
 _STEADY = 1.06
 # Seconds that the stages need of a direction in full, and what a budget must have for both.
@@ -109,6 +116,8 @@ class _Way:
         self.fast = client.fastest[way]
         self.jitter_s = idle_jitter_s(client.found)
         self.late_s = 0.012 + 2 * self.jitter_s
+        # When the last packet of the last stage was sent, and that after which a bucket was empty.
+        self._ended_s = self._emptied_s = 0.0
 
     def run(self, *, short: bool, loss: bool = False) -> None:
         """The stages that are wanted; `loss`: also in the short form that of loss and jitter."""
@@ -121,17 +130,26 @@ class _Way:
             return
         # The parts of the default budget that the stages have; a smaller one shortens them.
         scale = min(1.0, self.client.limits.seconds / 30, self._affordable(rough))
-        sustained = self._gentle(rough, 3.0 * scale)
-        self._mild(sustained, 4.0 * scale)
+        gentle = self._send(GENTLE, [self._beside(1.1 * rough, 3.0 * scale)])
+        sustained, waits = _late_rate(gentle) or rough, True
+        if sustained < _FALLEN * rough:
+            sustained, waits = self._emptied(rough, sustained, 3.0 * scale)
+        if waits:
+            mild = _late_rate(self._mild(sustained, 4.0 * scale))
+            if sustained >= _FALLEN * rough and 0 < mild < _FALLEN * sustained:
+                # It was so large that the gentle stage did not empty it.
+                sustained, waits = self._emptied(rough, mild, 3.0 * scale)
         # What PIE and the dual queue drop at random decays for a while.
         time.sleep(1.0)
         self._below(sustained, 4.0 * scale)
-        time.sleep(0.5 if sustained > 0.8 * rough else 2.0)
+        if sustained < _FALLEN * rough:
+            # What the train has taken may not have come back.
+            most = _TRAIN_PACKETS * self.mtu + (rates.intercept(_by_one_clock(gentle), sustained) or 0.0)
+            self._bucket(rough, sustained, most)
+            return
+        time.sleep(0.5)
         over = self._over(rough, _OVER_S)
-        if sustained < 0.8 * rough:
-            time.sleep(2.0)
-            self._send(BUCKET, [constant(0.85 * rough, 3, self.mtu)], self._overflow(2.0, sustained))
-        elif self._unsteady(over):
+        if self._unsteady(over):
             fast = min(2.5 * max(over, sustained, rough), self.fast)
             self._send(FOLLOW, [constant(fast, _FOLLOW_S, self.mtu)])
 
@@ -143,7 +161,7 @@ class _Way:
 
     def _send(self, name: str, pieces: Sequence[Piece], rule: Rule = WHOLE) -> Stream:
         """One stage, cut to the bytes that are left. Raises `_OutOfBudget` if nothing is."""
-        left_s = self.client.limits.seconds - self.client.seconds - _FETCH_S - 6 * self.client.rtt_s
+        left_s = self._left_s()
         # Reports, echoes and retransmissions need some, too.
         room, fitting = 0.97 * self.client.bytes_left(self.way), list[Piece]()
         for rate, packets, size, ecn, thin_ns in pieces:
@@ -157,7 +175,10 @@ class _Way:
             self.client.found.skipped[f"{self.way} {name}"] = "no bytes or no time were left"
             raise _OutOfBudget(f"no bytes or no time were left for the stage {name} ({self.way})")
         send = self.client.forward if self.way == "forward" else self.client.back
-        return send(name, fitting, rule)
+        began_s = self.client.seconds
+        made = send(name, fitting, rule)
+        self._ended_s = began_s + ((made.sent_ns[-1] - made.sent_ns[0]) / 1e9 if len(made) else 0.0)
+        return made
 
     def _first_rate(self) -> float:
         train = self._send(TRAIN, [constant(self.fast, _TRAIN_PACKETS * self.mtu * 8 / self.fast, self.mtu)])
@@ -178,14 +199,35 @@ class _Way:
     def _loaded(self) -> bool:
         return self.jitter_s > 0.004
 
-    def _gentle(self, rough: float, seconds: float) -> float:
-        found = self._send(GENTLE, [self._beside(1.1 * rough, seconds)])
-        sustained = _late_rate(found)
-        if 0 < sustained < 0.8 * rough:
-            # A bucket has run empty.
-            found = self._send(GENTLE, [self._beside(1.1 * sustained, seconds)])
-            sustained = _late_rate(found)
-        return sustained or rough
+    def _emptied(self, rough: float, about: float, seconds: float) -> tuple[float, bool]:
+        """The gentle stage again where a bucket has run empty: it begins with what has come into it since.
+
+        Returns the rate, and whether packets wait.
+        """
+        fill_s = self.client.seconds - self._ended_s
+        first_s = min(2.0, 0.1 + 1.5 * fill_s * about / (1.1 * rough - about))
+        # What the analysis looks at is behind the first two fifths.
+        seconds = max(seconds, 1.5 * first_s)
+        first = constant(1.1 * rough, first_s, self.mtu, ecn=True)
+        found = self._send(GENTLE, [first, self._beside(1.2 * about, seconds)])
+        self._emptied_s = self._ended_s
+        delays = _by_one_clock(found).flow(0).delays()
+        wait_s = median(delays[len(delays) // 2 :]) - min(delays) if delays else 0.0
+        return _late_rate(found) or about, wait_s > 3 * (self.mtu * 8 / rough + self.jitter_s)
+
+    def _bucket(self, rough: float, sustained: float, bucket: float) -> None:
+        """An overload, when the bucket of at most so many bytes is full, that fills no queue of the link."""
+        rate = 0.95 * rough
+        seconds = min(_LONGEST_S, 1.5 * bucket * 8 / (rate - sustained) + 2.0)
+        # Since it was empty, about half of what is sustained was sent.
+        fill_s = self.client.seconds - self._emptied_s
+        rest_s = min(1.2 * bucket * 8 / sustained - 0.5 * fill_s, self._left_s() - seconds - _BACK_S)
+        time.sleep(max(1.0, rest_s))
+        self._send(OVER, [constant(rate, seconds, self.mtu)], self._overflow(2.0, sustained))
+
+    def _left_s(self) -> float:
+        """How long stages may still take."""
+        return self.client.limits.seconds - self.client.seconds - _FETCH_S - 6 * self.client.rtt_s
 
     def _unsteady(self, over: float) -> bool:
         """Whether the link's rate changed: between stages, or within the gentle one."""
@@ -202,12 +244,12 @@ class _Way:
         thin_s = max(0.010, 100 * 8 / 0.006 / rate)
         return constant(rate, seconds, self.mtu, ecn=True, thin_s=thin_s)
 
-    def _mild(self, rate: float, seconds: float) -> None:
+    def _mild(self, rate: float, seconds: float) -> Stream:
         gentle = _by_one_clock(getattr(self.client.found, self.way)[GENTLE]).flow(0)
         delays = sorted(gentle.delays())
         fill_s = min(0.3, 0.4 * (median(delays) - delays[0])) if delays else 0.0
         first = [constant(2 * rate, fill_s, self.mtu, ecn=True)] if fill_s > 0 else []
-        self._send(MILD, [*first, self._beside(1.015 * rate, seconds)])
+        return self._send(MILD, [*first, self._beside(1.015 * rate, seconds)])
 
     def _below(self, rate: float, seconds: float) -> None:
         rule = ("missing", _ENOUGH_LOST, 0.0)

@@ -16,7 +16,7 @@ from fullpipe.probe.analysis.traces import Clocks, Trace, give_origin
 from fullpipe.probe.stamps import LATE_S, Measured, Stream
 
 # Stages; `stages` has what each is for.
-TRAIN, RAMP, GENTLE, MILD, BELOW, OVER, BUCKET = "train", "ramp", "gentle", "mild", "below", "over", "bucket"
+TRAIN, RAMP, GENTLE, MILD, BELOW, OVER = "train", "ramp", "gentle", "mild", "below", "over"
 FOLLOW = "follow"
 # Echoes on an idle path that differ by more are kept waiting by something.
 _LOADED_S = 0.004
@@ -203,7 +203,7 @@ def direction(
     fastest = rates.peak([traces[name] for name in (OVER, RAMP, TRAIN) if name in traces])
     found.link_bps = fastest or None
     if _polices(full, gentle, found, noise_s, mtu):
-        _policed(found, traces)
+        _policed(found, traces, mtu)
         return found
     if GENTLE in traces or not _unqueued(full, mtu):
         found.link_bps = None
@@ -313,23 +313,33 @@ def _hardly_queued(full: rates.Overload, mtu: int) -> bool:
     return _unqueued(full, mtu) or (usual < 5 * packet_s and quantile(waits, 0.1) < 0.25 * usual)
 
 
-def _policed(found: Direction, traces: dict[str, Trace]) -> None:
+def _policed(found: Direction, traces: dict[str, Trace], mtu: int) -> None:
     # From where a stage's losses are steady, the bucket is empty.
-    parts = [rates.overload(traces[name]) for name in (OVER, BUCKET) if name in traces]
+    parts = [rates.overload(traces[name]) for name in (GENTLE, OVER)]
     arrivals = [one.trace.only(lambda at, first=one.first: at >= first).arrivals() for one in parts]  # type: ignore[misc]
-    longest = max(arrivals, key=lambda part: part[-1][0] - part[0][0] if part else 0.0)
-    rate = rates.carried(longest)
-    error = max(0.005, min(0.2, rates.relative_error(longest)))
+    long = [part for part in arrivals if len(part) > 2]
+    seconds = [part[-1][0] - part[0][0] for part in long]
+    rate = sum(rates.carried(part) * part_s for part, part_s in zip(long, seconds, strict=True)) / sum(
+        seconds
+    )
+    error = max(0.005, min(0.2, rates.relative_error(max(long, key=len))))
     found.policer_bps = _before_or_behind(rate, error, found.loss)
     found.rate_bps = found.policer_bps
     found.discipline = kinds.POLICER
     why = "a policer drops before the queue can fill"
     found.buffer_bytes = found.buffer_ms = Quantity.none(why)
     found.others_bps = Quantity.none("a policer hides what others send")
-    bucket = rates.intercept(traces.get(BUCKET, traces[OVER]), rate)
+    over = traces[OVER]
+    bucket = rates.intercept(over, rate)
     if bucket is None or bucket < 0:
         found.bucket_bytes = Quantity.none("too few packets passed")
-    elif BUCKET in traces:
+        return
+    # A packet waits for all of its tokens: in the mean, half of what comes between two is left.
+    bucket += mtu / 2 * rate / max(rate, rates.offered(over))
+    begin = traces[GENTLE].sent[-1]
+    between = (time_bytes for one in traces.values() for time_bytes in one.arrivals())
+    passed = sum(size for time, size in between if begin < time < over.sent[0])
+    if bucket < 0.95 * (rate / 8 * (over.sent[0] - begin) - passed):
         found.bucket_bytes = Quantity.around(bucket, max(1600.0, 0.06 * bucket))
     else:
         found.bucket_bytes = Quantity(bucket, bucket, None, "at least: the bucket may not have been full")

@@ -212,7 +212,10 @@ def intercept(trace: Trace, rate: float) -> float | None:
     beyond = [
         total - rate / 8 * (time - arrivals[0][0]) for total, (time, _) in zip(sums, arrivals, strict=True)
     ]
-    return median(beyond[len(beyond) // 2 :])
+    # Only what came after losses were steady is behind all of the bucket.
+    first = overload(trace).first
+    empty = sum(trace.ok(at) for at in range(first, len(trace)))
+    return median(beyond[-empty if empty > 10 else len(beyond) // 2 :])
 
 
 def pieces(
