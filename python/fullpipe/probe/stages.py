@@ -223,7 +223,7 @@ class _Way:
         fill_s = self.client.seconds - self._emptied_s
         rest_s = min(1.2 * bucket * 8 / sustained - 0.5 * fill_s, self._left_s() - seconds - _BACK_S)
         time.sleep(max(1.0, rest_s))
-        self._send(OVER, [constant(rate, seconds, self.mtu)], self._overflow(2.0, sustained))
+        self._send(OVER, [constant(rate, seconds, self.mtu)], self._overflow(rate / sustained, sustained))
 
     def _left_s(self) -> float:
         """How long stages may still take."""

@@ -5,6 +5,7 @@ a path. What a stage did not show is "not measurable", with the reason.
 """
 
 import json
+import math
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from statistics import fmean
@@ -32,6 +33,8 @@ _ENOUGH = 400
 _UNEVEN_S = 0.001
 # A train is faster than a long stage by more than the first part: others; by more than the second: a bucket.
 _OTHERS, _BUCKET = 0.01, 0.5
+# A sender's pause that is longer than this part of what the queue holds may overflow it.
+_ROOM = 0.3
 _DISPLACED = "beside what the probe displaces"
 _NOT_RUN = "the stage that shows it did not run"
 
@@ -239,7 +242,9 @@ def _after_pauses(found: Direction, streams: dict[str, Stream]) -> None:
     After a pause it sends what it owes in a burst, which drops packets at a short queue as an AQM does.
     """
     late_s = max((streams[name].late_s for name in (GENTLE, MILD) if name in streams), default=0.0)
-    if found.discipline == kinds.AQM and late_s > LATE_S:
+    # A queue that holds little has no room for what a short pause makes, either.
+    holds_s = (found.ceiling_bytes or 0.0) * 8 / (found.rate_bps.value or math.inf)
+    if found.discipline == kinds.AQM and late_s > min(LATE_S, _ROOM * holds_s):
         why = f"the sender was kept waiting for {late_s * 1e3:.0f} ms, after which any queue drops as an AQM"
         found.discipline, found.why_no_discipline = None, why
         found.buffer_bytes = Quantity.none(why)

@@ -19,6 +19,8 @@ _LEAST_PART = 0.003
 _BLOCKS = 8
 # Dropped packets of an overload that are not yet a steady one.
 _FIRST_DROPS = 3
+# Packets behind an empty bucket that are enough.
+_SOON = 60
 
 
 @dataclass(frozen=True)
@@ -212,10 +214,10 @@ def intercept(trace: Trace, rate: float) -> float | None:
     beyond = [
         total - rate / 8 * (time - arrivals[0][0]) for total, (time, _) in zip(sums, arrivals, strict=True)
     ]
-    # Only what came after losses were steady is behind all of the bucket.
-    first = overload(trace).first
-    empty = sum(trace.ok(at) for at in range(first, len(trace)))
-    return median(beyond[-empty if empty > 10 else len(beyond) // 2 :])
+    # What comes soon after losses are steady is behind all of the bucket, and before losses of other kinds add up.
+    empty = sum(trace.ok(at) for at in range(overload(trace).first, len(trace)))
+    begin = len(beyond) - empty if empty > 10 else len(beyond) // 2
+    return median(beyond[begin : begin + _SOON])
 
 
 def pieces(
