@@ -4,9 +4,9 @@
 2. `train`: 64 full packets at once: the rate, also beside others.
 3. `ramp`: a rate that doubles until packets are late or lost: a first rate that a full bucket cannot fake.
 4. `gentle`: 1.1 x the rate beside two thin flows: rate, policer, CoDel's law, queues of flows.
-5. `mild`: 1.015 x the rate from a half-full queue: RED and PIE.
-6. `below`: 0.55 x the rate in small packets: random loss, jitter, reordering, aggregation. If these fill a
+5. `below`: 0.55 x the rate in small packets: random loss, jitter, reordering, aggregation. If these fill a
    queue, because each packet has a cost of its own: again, with full packets.
+6. `mild`: 1.015 x the rate from a half-full queue: RED and PIE.
 7. `over`: twice the rate until 0.4 s of overflow: buffer, rate.
 8. `follow`, if the rate changes: 2.5 x the rate.
 
@@ -134,14 +134,14 @@ class _Way:
         sustained, waits = _late_rate(gentle) or rough, True
         if sustained < _FALLEN * rough:
             sustained, waits = self._emptied(rough, sustained, 3.0 * scale)
+        lost = self._below(sustained, 4.0 * scale)
         if waits:
-            mild = _late_rate(self._mild(sustained, 4.0 * scale))
+            # What is lost at random is no part of what arrives.
+            mild = _late_rate(self._mild(sustained / (1 - lost), 4.0 * scale))
             if sustained >= _FALLEN * rough and 0 < mild < _FALLEN * sustained:
-                # It was so large that the gentle stage did not empty it.
+                # The bucket was so large that the gentle stage did not empty it.
                 sustained, waits = self._emptied(rough, mild, 3.0 * scale)
-        # What PIE and the dual queue drop at random decays for a while.
-        time.sleep(1.0)
-        self._below(sustained, 4.0 * scale)
+                self._below(sustained, 4.0 * scale)
         if sustained < _FALLEN * rough:
             # What the train has taken may not have come back.
             most = _TRAIN_PACKETS * self.mtu + (rates.intercept(_by_one_clock(gentle), sustained) or 0.0)
@@ -251,15 +251,19 @@ class _Way:
         first = [constant(2 * rate, fill_s, self.mtu, ecn=True)] if fill_s > 0 else []
         return self._send(MILD, [*first, self._beside(1.015 * rate, seconds)])
 
-    def _below(self, rate: float, seconds: float) -> None:
+    def _below(self, rate: float, seconds: float) -> float:
+        """Returns the lost part, at most half."""
+        # What PIE and the dual queue drop at random decays for a while.
+        time.sleep(1.0)
         rule = ("missing", _ENOUGH_LOST, 0.0)
-        self._send(BELOW, [constant(_small(rate), seconds, _SMALL_BYTES)], rule)
+        found = self._send(BELOW, [constant(_small(rate), seconds, _SMALL_BYTES)], rule)
         if self._fills():
             self.client.found.notes.append(
                 f"{self.way} {BELOW}: repeated with full packets, because small ones fill a queue"
             )
             self.client.drain()
-            self._send(BELOW, [constant(0.5 * rate, seconds, self.mtu)], rule)
+            found = self._send(BELOW, [constant(0.5 * rate, seconds, self.mtu)], rule)
+        return min(0.5, found.arrived_ns.count(LOST) / max(1, len(found)))
 
     def _fills(self) -> bool:
         """Whether the packets of `below` waited for each other."""

@@ -210,14 +210,21 @@ def intercept(trace: Trace, rate: float) -> float | None:
     arrivals = trace.arrivals()
     if len(arrivals) <= 10:
         return None
-    sums = list(accumulate(size for _, size in arrivals))
-    beyond = [
-        total - rate / 8 * (time - arrivals[0][0]) for total, (time, _) in zip(sums, arrivals, strict=True)
-    ]
-    # What comes soon after losses are steady is behind all of the bucket, and before losses of other kinds add up.
-    empty = sum(trace.ok(at) for at in range(overload(trace).first, len(trace)))
-    begin = len(beyond) - empty if empty > 10 else len(beyond) // 2
+    sums = accumulate(size for _, size in arrivals)
+    began = arrivals[0][0]
+    beyond = [total - rate / 8 * (time - began) for total, (time, _) in zip(sums, arrivals, strict=True)]
+    # Soon after it is empty: later, pauses of the path and random losses add up.
+    empty = sum(trace.ok(at) for at in range(_steady(trace)))
+    begin = empty if len(beyond) - empty > 10 else len(beyond) // 2
     return median(beyond[begin : begin + _SOON])
+
+
+def _steady(trace: Trace) -> int:
+    """From which packet on losses come as often as in the end; all packets, if they never do."""
+    lost = [at for at in range(len(trace)) if not trace.ok(at)]
+    some = 4
+    usual = some / max(overload(trace).loss, 1e-9)
+    return next((a for a, b in zip(lost, lost[some:], strict=False) if b - a < 2 * usual), len(trace))
 
 
 def pieces(
