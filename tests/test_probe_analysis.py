@@ -925,3 +925,40 @@ def test_parallel_links_are_not_measured_as_fair_queueing(tmp_path: Path) -> Non
     answer = Answer.of("there", found, tmp_path)
     assert "parallel links" in answer.sentence
     assert "assumed: fair queueing or parallel links" in lines(answer.estimates)["path"]["queue"]
+
+
+def test_pauses_of_the_path_make_no_aqm_and_widen_the_rate() -> None:
+    class Pausing(Pipe):
+        """What would arrive in the first 6 ms of half a second arrives at their end."""
+
+        def send(self, time: float, size: int, flow: int) -> float | None:
+            came = super().send(time, size, flow)
+            return came if came is None or came % 0.5 > 0.006 else came // 0.5 * 0.5 + 0.006
+
+    # One that stands still as a whole: its queue, too.
+    class Standing(Pipe):
+        def send(self, time: float, size: int, flow: int) -> float | None:
+            if time % 0.5 < 0.006:
+                self.free_at = max(self.free_at, time // 0.5 * 0.5 + 0.006)
+            return super().send(time, size, flow)
+
+    for kind in (Pausing, Standing):
+        way = estimate(World(kind(rate=20e6, buffer=20_000)).all(20e6)).forward
+        assert way.discipline == kinds.TAIL
+        assert way.rate_bps.covers(20e6), way.rate_bps
+
+
+def test_a_queue_that_marks_is_no_tail_drop() -> None:
+    marking = kinds.Pressure(
+        thin=1.0,
+        l4s=1.0,
+        marked=0.13,
+        early_dropped=0.03,
+        early=False,
+        law=kinds.Law(),
+        top_s=0.066,
+        late_s=0.06,
+        balance=None,
+    )
+    assert kinds.kind(marking, None, 0.06, 0.006, 2e6) == kinds.AQM
+    assert kinds.kind(replace(marking, marked=0.0), None, 0.06, 0.006, 2e6) == kinds.TAIL

@@ -451,10 +451,9 @@ def _queue(
         )
         return
     loss_high = found.loss.high or 0.0
-    gentle = kinds.pressure(traces[GENTLE], rate.value, noise_s, loss_high, mtu)
-    mild = None
-    if MILD in traces:
-        mild = kinds.pressure(traces[MILD], rate.value, noise_s, loss_high, mtu, gentle.top_s)
+    shared = (rate.value, noise_s, loss_high, mtu, waiting or math.inf)
+    gentle = kinds.pressure(traces[GENTLE], *shared)
+    mild = kinds.pressure(traces[MILD], *shared, gentle.top_s) if MILD in traces else None
     kind = kinds.kind(gentle, mild, waiting, found.loss.value or 0.0, rate.value)
     if kind in (kinds.TAIL, kinds.AQM) and _hardly_queued(full, mtu):
         found.why_no_discipline = (

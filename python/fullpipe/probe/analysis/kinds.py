@@ -25,6 +25,8 @@ _LEAST_QUEUE_S, _LEAST_BPS = 0.040, 6e6
 # A flow that waits for less than this part of what the fat one does has a queue of its own.
 _OWN_QUEUE = 0.4
 _LEAST_THIN = 8
+# Fewer marks may be somebody else's.
+_MARKED = 0.01
 
 
 @dataclass(frozen=True)
@@ -64,9 +66,18 @@ class Pressure:
 
 
 def pressure(
-    trace: Trace, rate: float, noise_s: float, loss_high: float, mtu: int, top_s: float | None = None
+    trace: Trace,
+    rate: float,
+    noise_s: float,
+    loss_high: float,
+    mtu: int,
+    full_s: float,
+    top_s: float | None = None,
 ) -> Pressure:
-    """What the stage shows. `top_s`: the highest wait of an earlier stage that filled the queue."""
+    """What the stage shows. `full_s`: the wait in a full queue; `top_s`: the highest of an earlier stage.
+
+    A higher wait than in a full queue is that of a host that stood still.
+    """
     fat, thin = trace.flow(0), trace.flow(1)
     slot = mtu * 8 / rate
     came = [at for at in range(len(fat)) if fat.ok(at)]
@@ -74,7 +85,7 @@ def pressure(
         return Pressure(None, None, 0.0, None, False, Law(), 0.0, 0.0, None)
     sent = [fat.sent[at] for at in came]
     waits = [fat.wait(at) for at in came]
-    own_top = quantile(sorted(waits), 0.995)
+    own_top = min(quantile(sorted(waits), 0.995), full_s)
     top = top_s or own_top
     # The waits of lost packets are those of their neighbours.
     wait = [_between(sent, waits, time) for time in fat.sent]
@@ -119,7 +130,9 @@ def kind(
         and mild.balance[0] > 6 + 0.1 * mild.balance[1]
         and mild.top_s < 0.85 * gentle.top_s
     )
-    if not before_link and not any(one.early for one in both):
+    # A queue that only drops at its tail marks nothing.
+    marks = any(one.marked > _MARKED for one in both)
+    if not before_link and not marks and not any(one.early for one in both):
         return TAIL
     if gentle.law.fits and gentle.top_s > _LEAST_QUEUE_S / 2:
         return CODEL

@@ -7,7 +7,7 @@ few; the distance of packets that followed each other over the link is not chang
 import math
 from bisect import bisect_left
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from statistics import fmean, pstdev
 
 from fullpipe.measures.statistics import t_quantile
@@ -19,6 +19,8 @@ _LEAST_PART = 0.003
 _BLOCKS = 8
 # Dropped packets of an overload that are not yet a steady one.
 _FIRST_DROPS = 3
+# When a busy link pauses for longer, that may be a host that stood still; the most that is said of it.
+_PAUSE_S, _MOST_PAUSED = 0.0005, 0.02
 # Packets behind an empty bucket that are enough.
 _SOON = 60
 
@@ -105,6 +107,7 @@ def busy_rate(trace: Trace, above: float, least_s: float = 0.15) -> tuple[float,
     )
     stretch: list[tuple[float, int]] = []
     bits = seconds = 0.0
+    paused = 0.0
     longest: list[tuple[float, int]] = []
     for time, size, wait in [*order, (math.inf, 0, -math.inf)]:
         if wait >= above:
@@ -113,9 +116,18 @@ def busy_rate(trace: Trace, above: float, least_s: float = 0.15) -> tuple[float,
         if len(stretch) > 5 and stretch[-1][0] - stretch[0][0] >= least_s:
             bits += sum(one for _, one in stretch[1:]) * 8
             seconds += stretch[-1][0] - stretch[0][0]
+            paused += _paused_s([time for time, _ in stretch])
             longest = max(longest, stretch, key=len)
         stretch = []
-    return (bits / seconds if seconds else 0.0), seconds, relative_error(longest)
+    error = relative_error(longest) + (min(_MOST_PAUSED, paused / seconds) if seconds else 0.0)
+    return (bits / seconds if seconds else 0.0), seconds, error
+
+
+def _paused_s(times: list[float]) -> float:
+    """How long nothing came of a busy link, beyond what packets need: pauses of the link, or of a host."""
+    distances = sorted(b - a for a, b in pairwise(times))
+    usual = quantile(distances, 0.5)
+    return sum(one - usual for one in distances if one > _PAUSE_S + 2 * usual)
 
 
 def contradicts(gentle: Trace, rate: float, above: float) -> bool:
