@@ -7,7 +7,7 @@
 5. `below`: 0.55 x the rate in small packets: random loss, jitter, reordering, aggregation. If these fill a
    queue, because each packet has a cost of its own: again, with full packets.
 6. `mild`: 1.015 x the rate from a half-full queue: RED and PIE.
-7. `over`: twice the rate until 0.4 s of overflow: buffer, rate.
+7. `over`: twice the rate beside thin flows, until 0.4 s of overflow: buffer, rate, flows' own queues.
 8. `follow`, if the rate changes: 2.5 x the rate.
 
 If the rate fell, a bucket ran empty: `gentle` is sent again, and begins with what has come into the bucket
@@ -276,9 +276,10 @@ class _Way:
 
     def _over(self, rough: float, seconds: float, linger_s: float = _LINGER_S) -> float:
         factor = min(2.0, self.fast / rough)
-        found = self._send(
-            OVER, [constant(rough * factor, seconds, self.mtu)], self._overflow(factor, rough, linger_s)
-        )
+        # So short that a slow link has enough packets of the thin flows.
+        thin_s = max(0.010, 100 * 8 / 0.02 / rough)
+        piece = constant(rough * factor, seconds, self.mtu, thin_s=thin_s)
+        found = self._send(OVER, [piece], self._overflow(factor, rough, linger_s))
         return _late_rate(found)
 
     @staticmethod

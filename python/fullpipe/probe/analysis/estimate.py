@@ -33,8 +33,6 @@ _ENOUGH = 400
 _UNEVEN_S = 0.001
 # A train is faster than a long stage by more than the first part: others; by more than the second: a bucket.
 _OTHERS, _BUCKET = 0.01, 0.5
-# A sender's pause that is longer than this part of what the queue holds may overflow it.
-_ROOM = 0.3
 _DISPLACED = "beside what the probe displaces"
 _NOT_RUN = "the stage that shows it did not run"
 
@@ -242,9 +240,7 @@ def _after_pauses(found: Direction, streams: dict[str, Stream]) -> None:
     After a pause it sends what it owes in a burst, which drops packets at a short queue as an AQM does.
     """
     late_s = max((streams[name].late_s for name in (GENTLE, MILD) if name in streams), default=0.0)
-    # A queue that holds little has no room for what a short pause makes, either.
-    holds_s = (found.ceiling_bytes or 0.0) * 8 / (found.rate_bps.value or math.inf)
-    if found.discipline == kinds.AQM and late_s > min(LATE_S, _ROOM * holds_s):
+    if found.discipline == kinds.AQM and late_s > LATE_S:
         why = f"the sender was kept waiting for {late_s * 1e3:.0f} ms, after which any queue drops as an AQM"
         found.discipline, found.why_no_discipline = None, why
         found.buffer_bytes = Quantity.none(why)
@@ -321,13 +317,8 @@ def _hardly_queued(full: rates.Overload, mtu: int) -> bool:
 def _policed(found: Direction, traces: dict[str, Trace], mtu: int) -> None:
     # From where a stage's losses are steady, the bucket is empty.
     parts = [rates.overload(traces[name]) for name in (GENTLE, OVER)]
-    arrivals = [one.trace.only(lambda at, first=one.first: at >= first).arrivals() for one in parts]  # type: ignore[misc]
-    long = [part for part in arrivals if len(part) > 2]
-    seconds = [part[-1][0] - part[0][0] for part in long]
-    rate = sum(rates.carried(part) * part_s for part, part_s in zip(long, seconds, strict=True)) / sum(
-        seconds
-    )
-    error = max(0.005, min(0.2, rates.relative_error(max(long, key=len))))
+    rate = sum(one.rate * one.seconds for one in parts) / sum(one.seconds for one in parts)
+    error = max(0.005, min(0.2, max(parts, key=lambda one: one.seconds).error))
     found.policer_bps = _before_or_behind(rate, error, found.loss)
     found.rate_bps = found.policer_bps
     found.discipline = kinds.POLICER
@@ -372,10 +363,11 @@ def _rate(
     error = max(error, *(abs(one / value - 1) for one, _ in candidates))
     lost = found.loss
     if lost.value and lost.value * len(traces[BELOW]) > 5:
-        busy_trace = full.trace.only(lambda at: at >= full.first)
+        over, since = traces[OVER], full.trace.sent[full.first]
+        busy_trace = over.only(lambda at: over.sent[at] >= since)
         slot = rates.slot_rate(busy_trace, full.rate, mtu)
         if slot is None and gentle is not None:
-            slot = rates.slot_rate(gentle.flow(0), value, mtu)
+            slot = rates.slot_rate(gentle, value, mtu)
         if slot is not None:
             return Quantity.around(slot[0], slot[0] * max(slot[1], 0.004)), sustained
         return _before_or_behind(value, error, lost), sustained
@@ -454,7 +446,8 @@ def _queue(
     shared = (rate.value, noise_s, loss_high, mtu, waiting or math.inf)
     gentle = kinds.pressure(traces[GENTLE], *shared)
     mild = kinds.pressure(traces[MILD], *shared, gentle.top_s) if MILD in traces else None
-    kind = kinds.kind(gentle, mild, waiting, found.loss.value or 0.0, rate.value)
+    full_beside = kinds.beside(traces[OVER], rate.value, noise_s, mtu)
+    kind = kinds.kind(gentle, mild, waiting, found.loss.value or 0.0, rate.value, full_beside)
     if kind in (kinds.TAIL, kinds.AQM) and _hardly_queued(full, mtu):
         found.why_no_discipline = (
             "packets are dropped and hardly wait: by a policer, or a queue of one packet"

@@ -112,14 +112,31 @@ def pressure(
     )
 
 
+def beside(trace: Trace, rate: float, noise_s: float, mtu: int) -> tuple[float | None, float | None]:
+    """The median waits of the thin flow's packets relative to the fat one's: plain ones, and those of L4S."""
+    fat, thin = trace.flow(0), trace.flow(1)
+    came = [at for at in range(len(fat)) if fat.ok(at)]
+    sent, waits = [fat.sent[at] for at in came], [fat.wait(at) for at in came]
+    plain, l4s = (_relative(thin, ecn, sent, waits, mtu * 8 / rate, noise_s, mtu) for ecn in (0, 1))
+    return plain, l4s
+
+
 def kind(
-    gentle: Pressure, mild: Pressure | None, full_wait_s: float | None, random_loss: float, rate: float
+    gentle: Pressure,
+    mild: Pressure | None,
+    full_wait_s: float | None,
+    random_loss: float,
+    rate: float,
+    full_beside: tuple[float | None, float | None] = (None, None),
 ) -> str:
-    """The discipline of a queue that is no policer, on a steady path of one's own."""
+    """The discipline of a queue that is no policer, on a steady path of one's own.
+
+    `full_beside`: `beside` of the overload, whose queue is long on a slow link, too.
+    """
     both = [one for one in (gentle, mild) if one is not None]
-    if any(one.thin is not None and one.thin < _OWN_QUEUE for one in both):
+    if any(one is not None and one < _OWN_QUEUE for one in (full_beside[0], *(one.thin for one in both))):
         return FAIR
-    if any(one.l4s is not None and one.l4s < _OWN_QUEUE for one in both):
+    if any(one is not None and one < _OWN_QUEUE for one in (full_beside[1], *(one.l4s for one in both))):
         return DUAL
     drops = gentle.early_dropped
     if gentle.marked > 0.3 and drops is not None and drops <= 3 * random_loss + 0.003:

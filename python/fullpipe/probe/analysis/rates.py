@@ -12,7 +12,7 @@ from statistics import fmean, pstdev
 
 from fullpipe.measures.statistics import t_quantile
 from fullpipe.probe.analysis.quantity import Quantity, median, quantile
-from fullpipe.probe.analysis.traces import Trace, gaps
+from fullpipe.probe.analysis.traces import Trace
 
 # An interval is never narrower than what stamps and hosts add: this part of the rate.
 _LEAST_PART = 0.003
@@ -29,12 +29,15 @@ _SOON = 60
 class Overload:
     """The part of an overload in which the queue is full."""
 
+    # Without the thin flow.
     trace: Trace
     # From which packet on.
     first: int
     rate: float
     # Relative standard error, from blocks of time.
     error: float
+    # How long that part is.
+    seconds: float
     loss: float
     # Waits of packets that were let in beside dropped ones.
     beside: list[float]
@@ -71,20 +74,24 @@ def offered(trace: Trace) -> float:
 
 
 def overload(trace: Trace) -> Overload:
-    """Where the queue is full in a stage that sends too fast."""
-    lost = [at for at in range(len(trace)) if not trace.ok(at)]
-    first = len(trace) // 2
+    """Where the queue is full in a stage that sends too fast. The thin flow counts for the rate only."""
+    fat = trace.flow(0)
+    lost = [at for at in range(len(fat)) if not fat.ok(at)]
+    first = len(fat) // 2
     if len(lost) > _FIRST_DROPS:
-        first = lost[min(len(lost) - 1, _FIRST_DROPS + len(trace) // 50)]
-    busy = trace.only(lambda at: at >= first)
-    arrivals = busy.arrivals()
+        first = lost[min(len(lost) - 1, _FIRST_DROPS + len(fat) // 50)]
+    busy = fat.only(lambda at: at >= first)
+    # What arrives between the first of them and the last, also of a thin flow that overtakes them.
+    times = [time for time, _ in busy.arrivals()]
+    arrivals = [one for one in trace.arrivals() if times and times[0] <= one[0] <= times[-1]]
     return Overload(
-        trace,
+        fat,
         first,
         carried(arrivals),
         relative_error(arrivals),
+        arrivals[-1][0] - arrivals[0][0] if arrivals else 0.0,
         busy.lost / max(1, len(busy)),
-        beside_lost(trace, first),
+        beside_lost(fat, first),
     )
 
 
@@ -101,16 +108,21 @@ def beside_lost(trace: Trace, first: int = 0) -> list[float]:
 
 
 def busy_rate(trace: Trace, above: float, least_s: float = 0.15) -> tuple[float, float, float]:
-    """The rate over all stretches in which the queue never was below `above`; seconds; relative error."""
+    """The rate over all stretches in which the queue never was below `above`; seconds; relative error.
+
+    A thin flow, which may have a queue of its own, says nothing about that.
+    """
     order = sorted(
-        (trace.arrived[at], trace.sizes[at], trace.wait(at)) for at in range(len(trace)) if trace.ok(at)
+        (trace.arrived[at], trace.sizes[at], math.inf if trace.flows[at] else trace.wait(at))
+        for at in range(len(trace))
+        if trace.ok(at)
     )
     stretch: list[tuple[float, int]] = []
     bits = seconds = 0.0
     paused = 0.0
     longest: list[tuple[float, int]] = []
     for time, size, wait in [*order, (math.inf, 0, -math.inf)]:
-        if wait >= above:
+        if wait >= above and (stretch or wait < math.inf):
             stretch.append((time, size))
             continue
         if len(stretch) > 5 and stretch[-1][0] - stretch[0][0] >= least_s:
@@ -156,7 +168,8 @@ def slot_rate(trace: Trace, about: float, mtu: int) -> tuple[float, float] | Non
 
     None where stamps are too coarse for that, or packets are not evenly spaced.
     """
-    distances = gaps([time for time, size in trace.arrivals() if size == mtu])
+    # Of neighbours: a packet of the thin flow between two makes their distance longer.
+    distances = [b - a for (a, one), (b, other) in pairwise(trace.arrivals()) if one == other == mtu]
     if about <= 0 or not distances:
         return None
     middle = mtu * 8 / about
