@@ -177,7 +177,7 @@ def _relative(
     found = []
     for at in range(len(thin)):
         beside = _between(sent, waits, thin.sent[at])
-        if thin.ok(at) and thin.ecn[at] == ecn and beside > max(0.002, 4 * slot) + noise_s:
+        if thin.ok(at) and thin.ecn[at] == ecn and beside > max(0.002, 2 * slot) + noise_s:
             # A small packet is faster by what it needs less on the link.
             found.append((thin.wait(at) + slot * (1 - thin.sizes[at] / mtu)) / beside)
     return median(found) if len(found) > _LEAST_THIN else None
