@@ -215,20 +215,60 @@ def line(case: Case, name: str, found: Estimates, about: dict[str, Any]) -> dict
     }
 
 
-def shown(lines: Sequence[dict[str, Any]]) -> str:
-    """How many of each are right, and how many intervals have the truth."""
-    names = list(dict.fromkeys(name for one in lines for name in one["quantities"]))
-    text = [f"{'':14}{'right':>10}{'covered':>12}"]
-    for name in names:
-        all_ = [one["quantities"][name] for one in lines if name in one["quantities"]]
-        with_ = [one for one in all_ if one["low"] is not None and one["high"] is not None]
-        covered = sum(one["low"] <= one["truth"] <= one["high"] for one in with_)
-        right = f"{sum(one['right'] for one in all_)}/{len(all_)}"
-        text.append(f"{name:14}{right:>10}{f'{covered}/{len(with_)}':>12}")
-    alike = sum(group(one["kind"]["truth"]) == group(one["kind"]["found"]) for one in lines)
-    low, high = share_interval(alike, len(lines))
-    text.append(f"{'kind':14}{f'{alike}/{len(lines)}':>10}   ({100 * low:.0f} to {100 * high:.0f} %)")
-    return "\n".join(text)
+# What counts as right.
+GOALS = {
+    "rate_bps": f"within {100 * _RATE:.0f} %",
+    "rtt_ms": "within 0.5 ms or 1 %",
+    "buffer_bytes": f"of tail drop, within {100 * _BUFFER:.0f} % or a packet",
+    "loss": f"within {100 * _LOSS:.0f} %, of {_LEAST_LOST} lost packets and more",
+    "policer_bps": f"within {100 * _RATE:.0f} %",
+    "bucket_bytes": f"within {100 * _BUCKET:.0f} %",
+}
+
+
+def table(lines: Sequence[dict[str, Any]], older: str = "") -> str:
+    """How many of each are right, how many intervals have the truth, and every miss; as Markdown."""
+    if not lines:
+        return "Not measured yet: `python bench/probe.py --record` takes about 80 min.\n"
+    text = [
+        f"Made by `{lines[0]['made']['command']}` on {len(lines)} paths, with 95 % intervals of the shares.",
+        *(["", older] if older else []),
+        "",
+        "| quantity | right | of how many | its interval has the truth |",
+        "|---|---|---|---|",
+    ]
+    misses = []
+    for name, goal in GOALS.items():
+        of = {one["key"]["number"]: one["quantities"][name] for one in lines if name in one["quantities"]}
+        stated = [one for one in of.values() if one["low"] is not None and one["high"] is not None]
+        covered = sum(map(_covers, stated))
+        text.append(
+            f"| {name} | {goal} | {_share(sum(one['right'] for one in of.values()), len(of))} | "
+            f"{_share(covered, len(stated))} |"
+        )
+        for number, one in of.items():
+            if not one["right"] or (one in stated and not _covers(one)):
+                why = "" if one["right"] else ", not right"
+                misses.append(f"* {number}: {name} {one['truth']:.4g}, found {_number(one['value'])}{why}")
+    alike = [group(one["kind"]["truth"]) == group(one["kind"]["found"]) for one in lines]
+    text.append(f"| kind | tail drop, policer, fair, dual, or an AQM | {_share(sum(alike), len(alike))} | |")
+    misses += [
+        f"* {one['key']['number']}: {one['kind']['truth']}, found {one['kind']['found']}"
+        for one, right in zip(lines, alike, strict=True)
+        if not right
+    ]
+    return "\n".join([*text, "", "Every miss, by the number of its path:", "", *misses, ""])
+
+
+def _covers(one: dict[str, Any]) -> bool:
+    return bool(one["low"] <= one["truth"] <= one["high"])
+
+
+def _share(some: int, all_: int) -> str:
+    if not all_:
+        return "–"
+    low, high = share_interval(some, all_)
+    return f"{some} of {all_} ({100 * low:.0f} to {100 * high:.0f} %)"
 
 
 def main() -> None:
@@ -262,7 +302,7 @@ def main() -> None:
             sep="  ",
             flush=True,
         )
-    print(shown(lines))
+    print(table(lines))
     if message.record:
         evidence.replace(FILE, lines)
 

@@ -24,7 +24,7 @@ from fullpipe_studies.run import cost_file
 ROOT = Path(__file__).resolve().parent.parent
 # The scripts of bench know their own tables.
 sys.path.insert(0, str(ROOT / "bench"))
-router, quic_conform, programs_conform, gate_repeats, speed, drops, stacks, kernel_prove = map(
+router, quic_conform, programs_conform, gate_repeats, speed, drops, stacks, kernel_prove, probe = map(
     importlib.import_module,
     (
         "router",
@@ -35,6 +35,7 @@ router, quic_conform, programs_conform, gate_repeats, speed, drops, stacks, kern
         "drops",
         "stacks",
         "kernel_prove",
+        "probe",
     ),
 )
 
@@ -66,6 +67,7 @@ FILES = (
     "evaluations",
     "gate",
     "kernel",
+    "probe",
     "router",
     "speed",
     "stacks",
@@ -103,6 +105,9 @@ def tables(results: Path) -> dict[tuple[str, str], str]:
         ("explanation/advisor-kernel.md", "advice"): kernel_lines.shown(
             advice, evidence.ages_sentence(advice, "number", builds)
         ).to_markdown(OTHER_PATHS),
+        ("how-to/probe.md", "truth"): probe.table(
+            lines_of["probe"], evidence.ages_sentence(lines_of["probe"], "number", builds)
+        ),
         **agreement(lines_of["agreement"], builds),
         **{("../bench/README.md", name): text for name, text in speeds.items()},
         ("../bench/README.md", "gate-repeats"): gate_repeats.table(
