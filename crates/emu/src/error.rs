@@ -120,6 +120,9 @@ impl EmuError {
             }
             EmuError::Path(_) => "fix the path in the scenario".to_owned(),
             EmuError::System { .. } => "`fullpipe doctor` shows what this machine can do".to_owned(),
+            EmuError::Stopped { why, .. } if why.is_empty() => {
+                "`fullpipe doctor` shows what this machine can do".to_owned()
+            }
             EmuError::Stopped { .. } => {
                 "this is a defect of Fullpipe: please report it with the scenario and the seed".to_owned()
             }

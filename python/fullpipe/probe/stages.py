@@ -10,9 +10,9 @@
 7. `over`: twice the rate beside thin flows, until 0.4 s of overflow: buffer, rate, flows' own queues.
 8. `follow`, if the rate changes: 2.5 x the rate.
 
-If the rate fell, a bucket ran empty: `gentle` is sent again, and begins with what has come into the bucket
-since; there is no `mild` if packets do not wait; `over` comes after a rest that fills the bucket, and has
-0.95 x the link's rate, so that the link's own queue hides no policer.
+If the rate falls, a bucket may have run empty: `gentle` is sent again at 1.2 x what is left, and begins with
+what has come into the bucket since; there is no `mild` if packets do not wait; `over` comes after a rest that
+fills the bucket, and has 0.95 x the first rate and no thin flows, so that the link's queue hides no policer.
 
 The short form has the first three and the overload. Where the bytes are too few for all, the overload has its
 part first, and the others are shorter. The other direction has as much of this as the budget allows. Last
@@ -50,10 +50,13 @@ _ENOUGH_LOST = 120
 # A short form takes no more; and of the budget of a full one, `over` and the flows.
 _SHORT_OVER_S, _OVER_S, _FLOW_S = 1.6, 4.0, 4.0
 _FOLLOW_S = 5.0
-# A rate that falls below this part of what it was before has had a bucket of tokens.
+# A rate that falls below this part of what it was before has had a bucket of tokens, or changes.
 _FALLEN = 0.8
-# The longest stage that empties a bucket, and what it leaves for the way back.
-_LONGEST_S, _BACK_S = 12.0, 5.0
+# What of the highest rate thin flows leave.
+_BESIDE = 0.98
+# The longest stage that empties a bucket; what it leaves for the way back in short, and in full; and what the
+# stage before it leaves for it.
+_LONGEST_S, _BACK_S, _FULL_BACK_S, _AFTER_S = 12.0, 5.0, 20.0, 9.0
 # Rates of two stages that differ by a larger factor are of a path that changes.
 _STEADY = 1.06
 # Seconds that the stages need of a direction in full, and what a budget must have for both.
@@ -83,7 +86,7 @@ def measure(client: Client, plan: Plan, say: Callable[[str], None] = lambda _lin
     client.find_mtu()
     both = plan.short or client.limits.seconds >= _BOTH_FULL_S
     try:
-        _Way(client, "forward", say).run(short=plan.short)
+        _Way(client, "forward", say, _FULL_BACK_S if both else _BACK_S).run(short=plan.short)
         _Way(client, "back", say).run(short=not both or plan.short, loss=not plan.short)
         if not plan.short:
             _flows(client, plan.controllers, say)
@@ -110,8 +113,9 @@ def constant(rate: float, seconds: float, size: int, *, ecn: bool = False, thin_
 class _Way:
     """The stages of one direction."""
 
-    def __init__(self, client: Client, way: str, say: Callable[[str], None]) -> None:
-        self.client, self.way, self.say = client, way, say
+    def __init__(self, client: Client, way: str, say: Callable[[str], None], reserve_s: float = 0.0) -> None:
+        """`reserve_s`: what of the budget is for later."""
+        self.client, self.way, self.say, self.reserve_s = client, way, say, reserve_s
         self.mtu = client.found.mtu
         self.fast = client.fastest[way]
         self.jitter_s = idle_jitter_s(client.found)
@@ -138,18 +142,20 @@ class _Way:
         if waits:
             # What is lost at random is no part of what arrives.
             mild = _late_rate(self._mild(sustained / (1 - lost), 4.0 * scale))
+            self._emptied_s = self._ended_s
             if sustained >= _FALLEN * rough and 0 < mild < _FALLEN * sustained:
                 # The bucket was so large that the gentle stage did not empty it.
                 sustained, waits = self._emptied(rough, mild, 3.0 * scale)
-                self._below(sustained, 4.0 * scale)
+                if self._left_s() > _AFTER_S:
+                    self._below(sustained, 4.0 * scale)
         if sustained < _FALLEN * rough:
             # What the train has taken may not have come back.
-            most = _TRAIN_PACKETS * self.mtu + (rates.intercept(_by_one_clock(gentle), sustained) or 0.0)
-            self._bucket(rough, sustained, most)
-            return
-        time.sleep(0.5)
-        over = self._over(rough, _OVER_S)
-        if self._unsteady(over):
+            passed = rates.intercept(_by_one_clock(gentle), sustained) or 0.0
+            over = self._bucket(rough, sustained, _TRAIN_PACKETS * self.mtu + max(0.0, passed))
+        else:
+            time.sleep(0.5)
+            over = self._over(rough, _OVER_S)
+        if waits and self._unsteady(over):
             fast = min(2.5 * max(over, sustained, rough), self.fast)
             self._send(FOLLOW, [constant(fast, _FOLLOW_S, self.mtu)])
 
@@ -159,8 +165,11 @@ class _Way:
         over_s = min(_OVER_BYTES_S, _LEAST_PART * left_s)
         return (left_s - over_s) / (_GENTLE_AND_MILD_S + 4.0 * _small(rate) / rate)
 
-    def _send(self, name: str, pieces: Sequence[Piece], rule: Rule = WHOLE) -> Stream:
-        """One stage, cut to the bytes that are left. Raises `_OutOfBudget` if nothing is."""
+    def _send(self, name: str, pieces: Sequence[Piece], rule: Rule = WHOLE, *, again: bool = True) -> Stream:
+        """One stage, cut to the bytes that are left; `again`: repeated if the sender was late.
+
+        Raises `_OutOfBudget` if nothing is left.
+        """
         left_s = self._left_s()
         # Reports, echoes and retransmissions need some, too.
         room, fitting = 0.97 * self.client.bytes_left(self.way), list[Piece]()
@@ -176,7 +185,7 @@ class _Way:
             raise _OutOfBudget(f"no bytes or no time were left for the stage {name} ({self.way})")
         send = self.client.forward if self.way == "forward" else self.client.back
         began_s = self.client.seconds
-        made = send(name, fitting, rule)
+        made = send(name, fitting, rule, again=again)
         self._ended_s = began_s + ((made.sent_ns[-1] - made.sent_ns[0]) / 1e9 if len(made) else 0.0)
         return made
 
@@ -206,6 +215,8 @@ class _Way:
         """
         fill_s = self.client.seconds - self._ended_s
         first_s = min(2.0, 0.1 + 1.5 * fill_s * about / (1.1 * rough - about))
+        # Some time is left for the stages that follow.
+        seconds = min(seconds, max(1.0, self._left_s() - first_s - _AFTER_S))
         # What the analysis looks at is behind the first two fifths.
         seconds = max(seconds, 1.5 * first_s)
         first = constant(1.1 * rough, first_s, self.mtu, ecn=True)
@@ -215,15 +226,21 @@ class _Way:
         wait_s = median(delays[len(delays) // 2 :]) - min(delays) if delays else 0.0
         return _late_rate(found) or about, wait_s > 3 * (self.mtu * 8 / rough + self.jitter_s)
 
-    def _bucket(self, rough: float, sustained: float, bucket: float) -> None:
-        """An overload, when the bucket of at most so many bytes is full, that fills no queue of the link."""
+    def _bucket(self, rough: float, sustained: float, bucket: float) -> float:
+        """An overload, when the bucket of at most so many bytes is full, that fills no queue of the link.
+
+        Returns the rate of its end.
+        """
         rate = 0.95 * rough
-        seconds = min(_LONGEST_S, 1.5 * bucket * 8 / (rate - sustained) + 2.0)
+        seconds = 1.5 * bucket * 8 / (rate - sustained) + 2.0
+        seconds = max(1.0, min(_LONGEST_S, seconds, self._left_s() - self.reserve_s - 1.0))
         # Since it was empty, about half of what is sustained was sent.
         fill_s = self.client.seconds - self._emptied_s
-        rest_s = min(1.2 * bucket * 8 / sustained - 0.5 * fill_s, self._left_s() - seconds - _BACK_S)
+        rest_s = min(1.2 * bucket * 8 / sustained - 0.5 * fill_s, self._left_s() - seconds - self.reserve_s)
         time.sleep(max(1.0, rest_s))
-        self._send(OVER, [constant(rate, seconds, self.mtu)], self._overflow(rate / sustained, sustained))
+        # Not again if the sender was late: the bucket would be empty.
+        piece, rule = constant(rate, seconds, self.mtu), self._overflow(rate / sustained, sustained)
+        return _late_rate(self._send(OVER, [piece], rule, again=False))
 
     def _left_s(self) -> float:
         """How long stages may still take."""
@@ -241,6 +258,7 @@ class _Way:
 
     def _beside(self, rate: float, seconds: float) -> Piece:
         """A piece with thin flows beside it, which take 0.6 % of the rate at most."""
+        rate = min(rate, _BESIDE * self.fast)
         thin_s = max(0.010, 100 * 8 / 0.006 / rate)
         return constant(rate, seconds, self.mtu, ecn=True, thin_s=thin_s)
 

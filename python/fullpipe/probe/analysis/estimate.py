@@ -31,6 +31,8 @@ _STEADY = 0.06
 _ENOUGH = 400
 # Clocks that are farther from an even pace make waits that there were not.
 _UNEVEN_S = 0.001
+# A gentle overload loses more than this part, and one that loses more than the second overflows something.
+_GENTLY, _OVERFLOWS = 0.04, 0.05
 # A train is faster than a long stage by more than the first part: others; by more than the second: a bucket.
 _OTHERS, _BUCKET = 0.01, 0.5
 _DISPLACED = "beside what the probe displaces"
@@ -194,21 +196,24 @@ def direction(
         return _nothing(_NOT_RUN)
     found = _nothing("")
     noise_s = _idle(found, traces.get(BELOW), idle_s)
-    if OVER not in traces:
-        _gentle_alone(found, traces, noise_s, mtu)
-        return found
-    full = rates.overload(traces[OVER])
-    if full.rate <= 0:
-        return _nothing("nothing arrives of an overload")
-    gentle = traces.get(GENTLE)
     fastest = rates.peak([traces[name] for name in (OVER, RAMP, TRAIN) if name in traces])
     found.link_bps = fastest or None
-    if _polices(full, gentle, found, noise_s, mtu):
+    full = rates.overload(traces[OVER]) if OVER in traces else None
+    gentle = traces.get(GENTLE)
+    if gentle is not None and _polices(full, gentle, found, noise_s, mtu):
         _policed(found, traces, mtu)
+        return found
+    if full is None or full.rate <= 0:
+        found.link_bps = None
+        if gentle is None and full is not None:
+            return _nothing("nothing arrives of an overload")
+        _gentle_alone(found, traces, noise_s, mtu)
         return found
     if GENTLE in traces or not _unqueued(full, mtu):
         found.link_bps = None
-    found.policer_bps = Quantity.none("no policer binds; one that would not bind at this rate is not seen")
+    found.policer_bps = Quantity.none(
+        "no policer binds; one that would not bind at this rate, or with a bucket for all stages, is not seen"
+    )
     found.bucket_bytes = found.policer_bps
     rate, sustained = _rate(traces, full, found, noise_s, mtu)
     if rate.value is not None and _all_arrives(full, noise_s, mtu):
@@ -272,7 +277,7 @@ def _gentle_alone(found: Direction, traces: dict[str, Trace], noise_s: float, mt
         found.rate_bps = _before_or_behind(busy, error, found.loss)
         found.pieces = []
     else:
-        found.rate_bps = Quantity.none(f"no queue lasts, and {_NOT_RUN}")
+        found.rate_bps = Quantity.none(f"no queue of one rate lasts, and {_NOT_RUN}")
 
 
 def _all_arrives(full: rates.Overload, noise_s: float, mtu: int) -> bool:
@@ -281,22 +286,21 @@ def _all_arrives(full: rates.Overload, noise_s: float, mtu: int) -> bool:
     return full.loss < 0.05 and quantile(waits, 0.9) < 0.002 + noise_s + 3 * mtu * 8 / full.rate
 
 
-def _polices(full: rates.Overload, gentle: Trace | None, found: Direction, noise_s: float, mtu: int) -> bool:
+def _polices(full: rates.Overload | None, gentle: Trace, found: Direction, noise_s: float, mtu: int) -> bool:
     """Whether packets are dropped, but none waits."""
-    if gentle is None:
-        return False
     fat = gentle.flow(0)
     late = fat.sent[0] + 0.4 * (fat.sent[-1] - fat.sent[0])
     tail = fat.only(lambda at: fat.sent[at] > late)
     beside = rates.beside_lost(tail)
-    if not beside or not full.beside:
+    if not beside:
         return False
-    share = tail.lost / len(tail)
     jitter = 3 * found.jitter_ms.get("p50", 0.0) / 1e3
-    short = max(0.75 * mtu * 8 / max(full.rate, found.link_bps or 0.0), jitter, 0.0002)
+    fastest = max(full.rate if full else 0.0, found.link_bps or 0.0, rates.offered(fat))
+    short = max(0.75 * mtu * 8 / fastest, jitter, 0.0002)
     # A queue whose rate changes is empty for a while, but not when it drops.
-    unqueued = median(beside) < short and median(full.beside) < 5 * short
-    return unqueued and share > 0.04 + 2 * (found.loss.value or 0.0)
+    overflows = full is not None and full.loss > _OVERFLOWS and median(full.beside) >= 5 * short
+    most_lost = 1 - (1 - (found.loss.high or 0.0)) * (1 - _GENTLY)
+    return median(beside) < short and not overflows and tail.lost / len(tail) > most_lost
 
 
 def _unqueued(full: rates.Overload, mtu: int) -> bool:
@@ -316,8 +320,12 @@ def _hardly_queued(full: rates.Overload, mtu: int) -> bool:
 
 def _policed(found: Direction, traces: dict[str, Trace], mtu: int) -> None:
     # From where a stage's losses are steady, the bucket is empty.
-    parts = [rates.overload(traces[name]) for name in (GENTLE, OVER)]
-    rate = sum(one.rate * one.seconds for one in parts) / sum(one.seconds for one in parts)
+    parts = [rates.behind_bucket(traces[GENTLE])]
+    if OVER in traces:
+        over = rates.behind_bucket(traces[OVER])
+        empties = over.loss > 0.5 * (1 - parts[0].rate / max(rates.offered(over.trace), parts[0].rate))
+        parts += [over] if empties and over.rate > 0 else []
+    rate = sum(one.rate * one.seconds for one in parts) / max(1e-9, sum(one.seconds for one in parts))
     error = max(0.005, min(0.2, max(parts, key=lambda one: one.seconds).error))
     found.policer_bps = _before_or_behind(rate, error, found.loss)
     found.rate_bps = found.policer_bps
@@ -325,20 +333,28 @@ def _policed(found: Direction, traces: dict[str, Trace], mtu: int) -> None:
     why = "a policer drops before the queue can fill"
     found.buffer_bytes = found.buffer_ms = Quantity.none(why)
     found.others_bps = Quantity.none("a policer hides what others send")
-    over = traces[OVER]
+    found.bucket_bytes = _bucket(traces, parts, rate, found.loss, mtu)
+
+
+def _bucket(
+    traces: dict[str, Trace], parts: list[rates.Overload], rate: float, loss: Quantity, mtu: int
+) -> Quantity:
+    """A policer's bucket, by an overload that empties it, which is the second part."""
+    if len(parts) < 2:
+        return Quantity.none("no overload emptied a full bucket")
+    over, begin = traces[OVER], traces[GENTLE].sent[-1]
     bucket = rates.intercept(over, rate)
     if bucket is None or bucket < 0:
-        found.bucket_bytes = Quantity.none("too few packets passed")
-        return
+        return Quantity.none("too few packets passed")
     # A packet waits for all of its tokens: in the mean, half of what comes between two is left.
     bucket += mtu / 2 * rate / max(rate, rates.offered(over))
-    begin = traces[GENTLE].sent[-1]
     between = (time_bytes for one in traces.values() for time_bytes in one.arrivals())
     passed = sum(size for time, size in between if begin < time < over.sent[0])
-    if bucket < 0.95 * (rate / 8 * (over.sent[0] - begin) - passed):
-        found.bucket_bytes = Quantity.around(bucket, max(1600.0, 0.06 * bucket))
-    else:
-        found.bucket_bytes = Quantity(bucket, bucket, None, "at least: the bucket may not have been full")
+    if bucket > 0.95 * (rate / 8 * (over.sent[0] - begin) - passed) or loss.why == behaviour.IN_BURSTS:
+        return Quantity(bucket, bucket, None, "at least: the bucket may not have been full")
+    half = max(1600.0, 0.06 * bucket)
+    # What is lost behind the policer is missing.
+    return Quantity(bucket, max(0.0, bucket - half), (bucket + half) / (1 - min(0.5, loss.high or 0.0)))
 
 
 def _rate(

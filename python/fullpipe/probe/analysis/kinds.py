@@ -58,7 +58,7 @@ class Pressure:
     # Whether more was dropped or marked early than random loss explains.
     early: bool
     law: Law
-    # The highest wait, and the wait at the end.
+    # The highest wait, but no higher than in a full queue, and the wait at the end.
     top_s: float
     late_s: float
     # Packets lost before the link, and all lost ones, while the link was busy; None if it never was.
@@ -105,7 +105,7 @@ def pressure(
         marked=sum(fat.marks[at] == 3 for at in capable) / max(1, len(capable)),
         early_dropped=sum(not fat.ok(at) for at in plain) / len(plain) if plain else None,
         early=sum(hit[at] for at in low) > expected + 3 * math.sqrt(expected) + 3,
-        law=_follows(_departures(fat, sent, came, hit, wait), max(1.6 * slot, 0.0006) + noise_s),
+        law=_follows(_departures(fat, sent, came, hit, wait, own_top), max(1.6 * slot, 0.0006) + noise_s),
         top_s=own_top,
         late_s=median([w for time, w in zip(sent, waits, strict=True) if time > late]),
         balance=_balance(trace, rate, noise_s + 2 * slot, mtu),
@@ -136,7 +136,8 @@ def kind(
     both = [one for one in (gentle, mild) if one is not None]
     if any(one is not None and one < _OWN_QUEUE for one in (full_beside[0], *(one.thin for one in both))):
         return FAIR
-    if any(one is not None and one < _OWN_QUEUE for one in (full_beside[1], *(one.l4s for one in both))):
+    pairs = [full_beside, *((one.thin, one.l4s) for one in both)]
+    if any(plain is not None and l4s is not None and l4s < _OWN_QUEUE for plain, l4s in pairs):
         return DUAL
     drops = gentle.early_dropped
     if gentle.marked > 0.3 and drops is not None and drops <= 3 * random_loss + 0.003:
@@ -184,10 +185,10 @@ def _relative(
 
 
 def _departures(
-    fat: Trace, sent: list[float], came: list[int], hit: list[bool], wait: list[float]
+    fat: Trace, sent: list[float], came: list[int], hit: list[bool], wait: list[float], top: float
 ) -> list[float]:
     """When packets that were dropped or marked left, or would have, before the queue was full."""
-    ceiling = 0.93 * quantile(sorted(wait), 0.995)
+    ceiling = 0.93 * min(quantile(sorted(wait), 0.995), top)
     left = [fat.arrived[at] for at in came]
     full = next((at for at, one in enumerate(wait) if one > ceiling), len(wait))
     chosen = [at for at in range(full) if hit[at]]

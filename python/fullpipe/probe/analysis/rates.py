@@ -80,6 +80,18 @@ def overload(trace: Trace) -> Overload:
     first = len(fat) // 2
     if len(lost) > _FIRST_DROPS:
         first = lost[min(len(lost) - 1, _FIRST_DROPS + len(fat) // 50)]
+    return _since(trace, fat, first)
+
+
+def behind_bucket(trace: Trace) -> Overload:
+    """Where a policer's bucket is empty, and what waited for the link until then has left."""
+    fat = trace.flow(0)
+    first = _steady(fat)
+    first += min(_SOON // 2, (len(fat) - first) // 4)
+    return _since(trace, fat, first) if first < len(fat) else overload(trace)
+
+
+def _since(trace: Trace, fat: Trace, first: int) -> Overload:
     busy = fat.only(lambda at: at >= first)
     # What arrives between the first of them and the last, also of a thin flow that overtakes them.
     times = [time for time, _ in busy.arrivals()]
@@ -139,7 +151,9 @@ def _paused_s(times: list[float]) -> float:
     """How long nothing came of a busy link, beyond what packets need: pauses of the link, or of a host."""
     distances = sorted(b - a for a, b in pairwise(times))
     usual = quantile(distances, 0.5)
-    return sum(one - usual for one in distances if one > _PAUSE_S + 2 * usual)
+    long = [one - usual for one in distances if one > _PAUSE_S + 2 * usual]
+    # Where they are many, packets come in clumps.
+    return sum(long) if len(long) < 0.02 * len(distances) else 0.0
 
 
 def contradicts(gentle: Trace, rate: float, above: float) -> bool:
@@ -245,11 +259,16 @@ def intercept(trace: Trace, rate: float) -> float | None:
 
 
 def _steady(trace: Trace) -> int:
-    """From which packet on losses come as often as in the end; all packets, if they never do."""
+    """From which packet on losses come as often as in the end, and stay so; all packets, if they never do."""
     lost = [at for at in range(len(trace)) if not trace.ok(at)]
-    some = 4
-    usual = some / max(overload(trace).loss, 1e-9)
-    return next((a for a, b in zip(lost, lost[some:], strict=False) if b - a < 2 * usual), len(trace))
+    share, some = max(overload(trace).loss, 1e-9), 4
+
+    def stay(at: int) -> bool:
+        # A burst of random losses does not last.
+        return bisect_left(lost, at + _SOON) - bisect_left(lost, at) > 0.5 * share * _SOON
+
+    close = (a for a, b in zip(lost, lost[some:], strict=False) if b - a < 2 * some / share)
+    return next((at for at in close if stay(at)), len(trace))
 
 
 def pieces(
