@@ -227,14 +227,14 @@ GOALS = {
 
 
 def table(lines: Sequence[dict[str, Any]], older: str = "") -> str:
-    """How many of each are right, how many intervals have the truth, and every miss; as Markdown."""
+    """How many of each are right, how many intervals cover the truth, and every miss; as Markdown."""
     if not lines:
         return "Not measured yet: `python bench/probe.py --record` takes about 80 min.\n"
     text = [
         f"Made by `{lines[0]['made']['command']}` on {len(lines)} paths, with 95 % intervals of the shares.",
         *(["", older] if older else []),
         "",
-        "| quantity | right | of how many | its interval has the truth |",
+        "| quantity | counts as right | right | interval covers the truth |",
         "|---|---|---|---|",
     ]
     misses = []
@@ -250,14 +250,16 @@ def table(lines: Sequence[dict[str, Any]], older: str = "") -> str:
             if not one["right"] or (one in stated and not _covers(one)):
                 why = "" if one["right"] else ", not right"
                 misses.append(f"* {number}: {name} {one['truth']:.4g}, found {_number(one['value'])}{why}")
-    alike = [group(one["kind"]["truth"]) == group(one["kind"]["found"]) for one in lines]
-    text.append(f"| kind | tail drop, policer, fair, dual, or an AQM | {_share(sum(alike), len(alike))} | |")
+    same_kind = [group(one["kind"]["truth"]) == group(one["kind"]["found"]) for one in lines]
+    text.append(
+        f"| kind | tail drop, policer, fair, dual, or AQM | {_share(sum(same_kind), len(same_kind))} | |"
+    )
     misses += [
         f"* {one['key']['number']}: {one['kind']['truth']}, found {one['kind']['found']}"
-        for one, right in zip(lines, alike, strict=True)
+        for one, right in zip(lines, same_kind, strict=True)
         if not right
     ]
-    return "\n".join([*text, "", "Every miss, by the number of its path:", "", *misses, ""])
+    return "\n".join([*text, "", "Each miss, with the number of its path:", "", *misses, ""])
 
 
 def _covers(one: dict[str, Any]) -> bool:

@@ -431,6 +431,15 @@ def test_a_policer_is_named_without_an_overload(monkeypatch: pytest.MonkeyPatch)
     assert way.bucket_bytes.value is None
 
 
+def test_an_overload_of_which_little_arrives_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe = Pipe(rate=2.6e6, policer=(637e3, 56e3), tokens=56e3, buffer=8000)
+    found = measured(pipe, Limits(200_000_000, 1e9, 30), monkeypatch)
+    one = found.forward[OVER]
+    for at in range(len(one) // 8, len(one)):
+        one.arrived_ns[at] = LOST
+    assert estimate(found).forward.discipline == kinds.POLICER
+
+
 def test_a_rate_that_changes_is_no_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
     def rate(time: float) -> float:
         return 2e6 if time // 1.5 % 2 else 0.8e6

@@ -10,9 +10,10 @@
 7. `over`: twice the rate beside thin flows, until 0.4 s of overflow: buffer, rate, flows' own queues.
 8. `follow`, if the rate changes: 2.5 x the rate.
 
-If the rate falls, a bucket may have run empty: `gentle` is sent again at 1.2 x what is left, and begins with
-what has come into the bucket since; there is no `mild` if packets do not wait; `over` comes after a rest that
-fills the bucket, and has 0.95 x the first rate and no thin flows, so that the link's queue hides no policer.
+If the rate falls, a token bucket may have run empty. Then `gentle` is sent again at 1.2 x the lower rate,
+after a burst that empties the refilled bucket. `mild` is skipped if packets do not wait. `over` follows a
+rest that refills the bucket; it has 0.95 x the first rate and no thin flows, so that the link's queue stays
+empty.
 
 The short form has the first three and the overload. Where the bytes are too few for all, the overload has its
 part first, and the others are shorter. The other direction has as much of this as the budget allows. Last
@@ -294,7 +295,7 @@ class _Way:
 
     def _over(self, rough: float, seconds: float, linger_s: float = _LINGER_S) -> float:
         factor = min(2.0, self.fast / rough)
-        # So short that a slow link has enough packets of the thin flows.
+        # Short enough for a slow link to carry several packets of the thin flows.
         thin_s = max(0.010, 100 * 8 / 0.02 / rough)
         piece = constant(rough * factor, seconds, self.mtu, thin_s=thin_s)
         found = self._send(OVER, [piece], self._overflow(factor, rough, linger_s))

@@ -298,7 +298,9 @@ def _polices(full: rates.Overload | None, gentle: Trace, found: Direction, noise
     fastest = max(full.rate if full else 0.0, found.link_bps or 0.0, rates.offered(fat))
     short = max(0.75 * mtu * 8 / fastest, jitter, 0.0002)
     # A queue whose rate changes is empty for a while, but not when it drops.
-    overflows = full is not None and full.loss > _OVERFLOWS and median(full.beside) >= 5 * short
+    overflows = (
+        full is not None and full.loss > _OVERFLOWS and bool(full.beside) and median(full.beside) >= 5 * short
+    )
     most_lost = 1 - (1 - (found.loss.high or 0.0)) * (1 - _GENTLY)
     return median(beside) < short and not overflows and tail.lost / len(tail) > most_lost
 

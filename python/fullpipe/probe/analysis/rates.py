@@ -19,7 +19,7 @@ _LEAST_PART = 0.003
 _BLOCKS = 8
 # Dropped packets of an overload that are not yet a steady one.
 _FIRST_DROPS = 3
-# When a busy link pauses for longer, that may be a host that stood still; the most that is said of it.
+# A longer gap on a busy link may be a stalled host. The second is the largest relative error it may add.
 _PAUSE_S, _MOST_PAUSED = 0.0005, 0.02
 # Packets behind an empty bucket that are enough.
 _SOON = 60
